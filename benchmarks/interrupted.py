@@ -31,14 +31,8 @@ with Client(sys.argv[1]):
 def measure(paths: list[str], chunk: int, threads: int) -> dict[str, Any]:
     """Seconds until the scheduler has no task left, and until no worker computes one; once a call is under way.
 
-    Parameters
-    ----------
-    paths : list of str
-        Two matrices in .npy files.
-    chunk : int
-        Rows of a chunk.
-    threads : int
-        Of the libraries of this process and of each worker.
+    `paths`: two matrices in .npy files. `chunk`: rows of a chunk. `threads`: of the libraries of this process and of
+    each worker.
     """
     from distributed import Client, LocalCluster
 

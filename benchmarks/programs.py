@@ -92,26 +92,10 @@ def measure(
 ) -> dict[str, Any]:
     """Times, and the memory of the first call, of one program; its answers go into a file.
 
-    Parameters
-    ----------
-    case : dict
-        The fields of a `Case`.
-    program : {"nceref", "baseline", "tuned", "nceref.torch"}
-        Which one.
-    threads : int
-        How many it may use.
-    device : {"cpu", "cuda"}
-        Where the arrays are.
-    least, seconds : int, float
-        Repeat after the first call at least so often and at least so long; with 0 the first call is the time.
-    answers : str
-        Path of an .npz file, or nothing.
-
-    Returns
-    -------
-    dict
-        "seconds" of each call, "processor" seconds of the first one, and "extra" bytes: growth of the process beyond
-        the gradients, None where not known.
+    `case`: the fields of a `Case`. `program`: which one. `threads`: how many it may use. `device`: where the arrays
+    are. `least` and `seconds`: repeat after the first call at least so often and at least so long; with 0 the first
+    call is the time. `answers`: path of an .npz file, or nothing. Result: "seconds" of each call, "processor" seconds
+    of the first one, and "extra" bytes: growth of the process beyond the gradients, None where not known.
     """
     wanted = Case(**case)
     make = _with_threads(program, threads, device)

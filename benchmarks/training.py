@@ -25,14 +25,8 @@ MIB = 1 << 20
 def line(rows: int, dim: int, threads: int, beside: int = BESIDE) -> str:
     """A row of the table: seconds and MiB beyond inputs and gradients, of both programs, and their ratios.
 
-    Parameters
-    ----------
-    rows, dim : int
-        Shape of a view.
-    threads : int
-        Of either program.
-    beside : int
-        Most rows at which PyTorch is measured as well.
+    `rows` and `dim`: shape of a view. `threads`: of either program. `beside`: most rows at which PyTorch is measured as
+    well.
     """
     case = Case("nt_xent", {"N": rows, "D": dim})
     mine = _measured(case, "nceref.torch", threads)

@@ -33,24 +33,9 @@ def names(package: str) -> tuple[str, ...]:
 def discover(package: str, attribute: str, kind: type[Any]) -> Mapping[str, Any]:
     """Import every module of a package and collect its declaration.
 
-    Parameters
-    ----------
-    package : str
-        Such as ``"nceref.family"``.
-    attribute : str
-        What the declaration is called in each module, such as ``"LOSS"``.
-    kind : type
-        Its class. Its `name` must be that of the file, with dashes or underscores.
-
-    Returns
-    -------
-    mapping
-        Declarations by name, sorted.
-
-    Raises
-    ------
-    DeclarationError
-        For a module without such a declaration.
+    `package`: such as ``"nceref.family"``. `attribute`: what the declaration is called in each module, such as
+    ``"LOSS"``. `kind`: its class. Its `name` must be that of the file, with dashes or underscores. Result: declarations
+    by name, sorted. Raises `DeclarationError` for a module without such a declaration.
     """
     declarations = {}
     for name in names(package):
@@ -71,15 +56,8 @@ def names_own_loss(text: str) -> bool:
 def own_loss(text: str) -> Loss:
     """A declaration outside of the package.
 
-    Parameters
-    ----------
-    text : str
-        ``file.py:NAME`` or ``package.module:NAME``; the file is executed.
-
-    Raises
-    ------
-    InputError
-        If it cannot be loaded, is no `Loss`, or has a formula or a plan that cannot take its arguments.
+    `text`: ``file.py:NAME`` or ``package.module:NAME``; the file is executed. Raises `InputError` if it cannot be
+    loaded, is no `Loss`, or has a formula or a plan that cannot take its arguments.
     """
     try:
         declaration = find_object(text, "a loss of your own", lambda thing: isinstance(thing, Loss))
@@ -112,21 +90,9 @@ def _check_callables(declaration: Loss, text: str) -> None:
 def pick(what: str, name: str, known: Mapping[str, T], command: str) -> T:
     """The declaration of that name.
 
-    Parameters
-    ----------
-    what : str
-        What is looked for, as the message says it: "table", "loss".
-    name : str
-        As it was given.
-    known : mapping
-        All declarations by name.
-    command : str
-        What lists them.
-
-    Raises
-    ------
-    InputError
-        If there is none; the message names those that may have been meant.
+    `what`: what is looked for, as the message says it: "table", "loss". `name`: as it was given. `known`: all
+    declarations by name. `command`: what lists them. Raises `InputError` if there is none; the message names those that
+    may have been meant.
     """
     # Anything that is no text has no name to look for, and may not even be hashable.
     if not isinstance(name, str) or name not in known:
@@ -148,18 +114,8 @@ def unknown(
 ) -> InputError:
     """The error for a name that is not declared, with those it may have meant: alike, or described by that word.
 
-    Parameters
-    ----------
-    what : str
-        What is looked for: "table", "loss".
-    name : str
-        As it was given.
-    known : tuple of str
-        All names.
-    command : str
-        What lists them.
-    titles : mapping of str to str
-        Titles by name, whose words may be meant.
+    `what`: what is looked for: "table", "loss". `name`: as it was given. `known`: all names. `command`: what lists
+    them. `titles`: titles by name, whose words may be meant.
     """
     # Measured on this package: slips such as "nt_xnet" score 0.83, other words such as "simclr" for "simple" 0.67.
     meant = alike(printable(name), known, 0.75) or _titled(printable(name), titles) or _described(what, printable(name))
@@ -193,25 +149,10 @@ _FOLDERS: Mapping[str, tuple[str, str, Any]] = {"loss": ("nceref.family", "LOSS"
 def find_object(text: str, what: str = "TARGET", fits: Callable[[Any], bool] = callable) -> Any:
     """The object that a text names; its file or module is executed.
 
-    Parameters
-    ----------
-    text : str
-        ``file.py:name`` or ``package.module:name``; the name may have dots.
-    what : str
-        How a message names the text.
-    fits : callable
-        Which objects are offered where the name is not there.
-
-    Returns
-    -------
-    object
-
-    Raises
-    ------
-    InputError
-        If the text has no ``:name``, or what stands before it can be neither a file nor a module.
-    TargetError
-        If the file, the module or the name is not there, or if importing it fails.
+    `text`: ``file.py:name`` or ``package.module:name``; the name may have dots. `what`: how a message names the text.
+    `fits`: which objects are offered where the name is not there. Raises `InputError` if the text has no ``:name``, or
+    what stands before it can be neither a file nor a module. Raises `TargetError` if the file, the module or the name
+    is not there, or if importing it fails.
     """
     place, name = place_and_name(text, what)
     if not name:
@@ -228,21 +169,8 @@ def find_object(text: str, what: str = "TARGET", fits: Callable[[Any], bool] = c
 def import_place(place: str, text: str = "") -> ModuleType:
     """The module of a file, or of a dotted name; it is executed.
 
-    Parameters
-    ----------
-    place : str
-        ``file.py`` or ``package.module``.
-    text : str
-        How a message names it; default: the place.
-
-    Returns
-    -------
-    ModuleType
-
-    Raises
-    ------
-    TargetError
-        If it is not there, or if importing it fails.
+    `place`: ``file.py`` or ``package.module``. `text`: how a message names it; default: the place. Raises `TargetError`
+    if it is not there, or if importing it fails.
     """
     return _file(Path(place)) if place.endswith(".py") else _module(place, text or place)
 
@@ -250,20 +178,8 @@ def import_place(place: str, text: str = "") -> ModuleType:
 def place_and_name(text: str, what: str = "TARGET") -> tuple[str, str]:
     """Part a text into a file or a module and what is named in it; nothing is imported.
 
-    Parameters
-    ----------
-    text, what : str
-        As for `find_object`.
-
-    Returns
-    -------
-    place, name : str
-        Of a file without ``:name``, the name is empty.
-
-    Raises
-    ------
-    InputError
-        If the text can be neither.
+    `text` and `what`: as for `find_object`. `place, name`: of a file without ``:name``, the name is empty. Raises
+    `InputError` if the text can be neither.
     """
     place, _, name = text.rpartition(":")
     if text.startswith(("http:", "https:")):
@@ -292,14 +208,7 @@ def _malformed(text: str, what: str) -> str:
 def folder_of(text: str) -> Path:
     """The folder whose neighbors a target may import: that of the file, or the current one.
 
-    Parameters
-    ----------
-    text : str
-        As for `find_object`.
-
-    Returns
-    -------
-    Path
+    `text`: as for `find_object`.
     """
     place = text.rpartition(":")[0]
     if not place.endswith(".py"):

@@ -19,15 +19,7 @@ def read(path: Path = NOTEBOOK) -> dict[str, Any]:
 def run(notebook: dict[str, Any]) -> list[list[dict[str, Any]]]:
     """What each code cell puts out: what it prints, and the value of its last expression.
 
-    Parameters
-    ----------
-    notebook : dict
-        In the format nbformat 4.
-
-    Returns
-    -------
-    list of list of dict
-        Outputs as the format has them, one list for each code cell.
+    `notebook`: in the format nbformat 4. Result: outputs as the format has them, one list for each code cell.
     """
     namespace: dict[str, Any] = {"__name__": "__main__"}
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]

@@ -23,18 +23,7 @@ def declared(pyproject: str) -> list[str]:
 def oldest(requirements: Iterable[str]) -> list[str]:
     """A constraint for each requirement, such as ``numpy==2.0`` for ``numpy>=2.0``.
 
-    Parameters
-    ----------
-    requirements : iterable of str
-
-    Returns
-    -------
-    list of str
-
-    Raises
-    ------
-    ValueError
-        For a requirement that has no floor.
+    Raises `ValueError` for a requirement that has no floor.
     """
     constraints = []
     for requirement in requirements:

@@ -48,10 +48,7 @@ def render() -> str:
 def update() -> bool:
     """Write the stub beside ``losses.py``.
 
-    Returns
-    -------
-    bool
-        Whether it changed.
+    Result: whether it changed.
     """
     text = render()
     # An unchanged file keeps its time of change.

@@ -127,22 +127,10 @@ def cases(
 ) -> Iterator[Case]:
     """All cases that make sense for a loss, in a fixed order.
 
-    Parameters
-    ----------
-    loss : Loss
-        What to make inputs for.
-    geometries, temperatures : tuple
-        Which ones; a loss without a temperature or a scale gets one case a geometry.
-    variants : int, optional
-        How many of the declared variants; default: all.
-    seed : int
-        Of the generator; every case has its own stream.
-    sizes : mapping
-        Size of every letter of a shape, where the geometry does not set it.
-
-    Yields
-    ------
-    Case
+    `loss`: what to make inputs for. `geometries` and `temperatures`: which ones; a loss without a temperature or a
+    scale gets one case a geometry. `variants`: how many of the declared variants; default: all. `seed`: of the
+    generator; every case has its own stream. `sizes`: size of every letter of a shape, where the geometry does not set
+    it.
     """
     scalars = {p.name for p in loss.parameters if isinstance(p, Scalar)}
     hot = bool(scalars & INVERSE_TEMPERATURES.keys())
@@ -180,27 +168,11 @@ def arguments(
 ) -> dict[str, Any]:
     """Generated arguments of a loss, whose numbers are exact in `dtype`.
 
-    Parameters
-    ----------
-    loss : Loss
-        What to make them for.
-    geometry : tuple
-        RowGenerator, sizes and arguments of its own.
-    variant : mapping
-        Arguments that must be given: a value, ``...`` for a generated array, "views", or "equal weights" for a mask.
-    temperature : float
-        Of the similarities; a scale gets its inverse.
-    sizes : mapping
-        Size of every letter of a shape, where the geometry does not set it.
-    rng : Generator
-        Where numbers come from.
-    dtype : dtype
-        Arrays are rounded to it, and are float64 arrays all the same.
-
-    Returns
-    -------
-    dict
-        Arguments by name; what the loss has a default for and the variant does not name is left out.
+    `loss`: what to make them for. `geometry`: RowGenerator, sizes and arguments of its own. `variant`: arguments that
+    must be given: a value, ``...`` for a generated array, "views", or "equal weights" for a mask. `temperature`: of the
+    similarities; a scale gets its inverse. `sizes`: size of every letter of a shape, where the geometry does not set
+    it. `rng`: where numbers come from. `dtype`: arrays are rounded to it, and are float64 arrays all the same. Result:
+    arguments by name; what the loss has a default for and the variant does not name is left out.
     """
     rows, resized, extra = geometry
     sizes = {**sizes, **resized}

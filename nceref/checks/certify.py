@@ -63,24 +63,8 @@ class Certified:
 def certify(name: str, dtypes: tuple[str, ...], second: bool) -> Iterator[Certified]:
     """Compare the program of a loss with enclosures of its formula on small cases.
 
-    Parameters
-    ----------
-    name : str
-        Of the loss, or FILE.py:NAME.
-    dtypes : tuple of str
-        Formats of the program.
-    second : bool
-        Whether the decimal engine is run as well.
-
-    Yields
-    ------
-    Certified
-        One for each format.
-
-    Raises
-    ------
-    InputError
-        For a loss of which no case has a proof.
+    `name`: of the loss, or FILE.py:NAME. `dtypes`: formats of the program. `second`: whether the decimal engine is run
+    as well. Each: one for each format. Raises `InputError` for a loss of which no case has a proof.
     """
     loss = get_loss(name).declaration
     smooth = [case for case in cases(loss, GEOMETRIES, TEMPERATURES) if not on_kink(loss, dict(case.inputs))]
@@ -126,13 +110,7 @@ def _apart(loss: Loss, case: Case, out: Mapping[str, Any]) -> int:
 def forward_agrees(loss: Loss, inputs: Mapping[str, Any], out: Mapping[str, Any]) -> bool:
     """Whether enclosures overlap those of value and one derivative by forward mode in decimals.
 
-    Parameters
-    ----------
-    loss : Loss
-    inputs : mapping
-        What `bind` returned.
-    out : mapping
-        Enclosures: ``value``, and ``grad.NAME`` for each input with a gradient.
+    `inputs`: what `bind` returned. `out`: enclosures: ``value``, and ``grad.NAME`` for each input with a gradient.
     """
     gradients = {name.removeprefix("grad."): x for name, x in out.items() if name.startswith("grad.")}
     direction = direction_of(gradients)

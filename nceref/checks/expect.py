@@ -102,23 +102,10 @@ class ExpectedReadings:
 def expected_readings(name: str, given: Mapping[str, Any]) -> ExpectedReadings:
     """Evaluate every expectation of a loss.
 
-    Parameters
-    ----------
-    name : str
-        Name of a loss.
-    given : mapping
-        Sizes (`n`, `dim`, `classes`, `views`, `queue`, `positives`) and parameters of the loss, as numbers or as text.
-        `temperature` may be given instead of `logit_scale`, and the reverse.
-
-    Returns
-    -------
-    ExpectedReadings
-        For the mean reduction and, where the loss normalizes its embeddings, for rows of length 1.
-
-    Raises
-    ------
-    InputError
-        For an unknown name, a value outside its domain, a value that is missing, or one that changes nothing.
+    `name`: name of a loss. `given`: sizes (`n`, `dim`, `classes`, `views`, `queue`, `positives`) and parameters of the
+    loss, as numbers or as text. `temperature` may be given instead of `logit_scale`, and the reverse. Result: for the
+    mean reduction and, where the loss normalizes its embeddings, for rows of length 1. Raises `InputError` for an
+    unknown name, a value outside its domain, a value that is missing, or one that changes nothing.
     """
     known_loss = get_loss(name)
     loss = known_loss.declaration

@@ -65,25 +65,9 @@ def mean_log_sum(
     phi(u) = E exp(-e^(u + kappa s)). Both integrands are analytic and fall off exponentially, so that the trapezoidal
     rule with these steps is exact to rounding.
 
-    Parameters
-    ----------
-    terms : int
-        m, at least 1.
-    kappa : float
-        Inverse temperature, or scale, of the cosines.
-    dim : int
-        Features of a row.
-    own : callable, optional
-        A function of cosine and sine: own(s_1) stands in the place of s_1.
-    plus : float
-        A constant term of the sum, at least 0.
-    jump : float, optional
-        The angle at which `own` jumps.
-
-    Returns
-    -------
-    float
-        In nats.
+    `terms`: m, at least 1. `kappa`: inverse temperature, or scale, of the cosines. `dim`: features of a row. `own`: a
+    function of cosine and sine: own(s_1) stands in the place of s_1. `plus`: a constant term of the sum, at least 0.
+    `jump`: the angle at which `own` jumps. Result: in nats.
     """
     import numpy as np
 
@@ -160,10 +144,7 @@ def sines(cosines: Any) -> Any:
 def cosine_law(kappa: float, dim: int, jump: float | None = None) -> tuple[Any, Any]:
     """Nodes and weights of the cosine's law (1 - s^2)^((D - 3) / 2), by s = tanh v; for an integrand that jumps, too.
 
-    Parameters
-    ----------
-    jump : float, optional
-        The angle of the jump: what is integrated is analytic on both sides of it.
+    `jump`: the angle of the jump: what is integrated is analytic on both sides of it.
     """
     import numpy as np
 

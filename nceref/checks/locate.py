@@ -49,21 +49,8 @@ class Location:
 def locate(expected: ExpectedReadings, value: str) -> Location:
     """Say which situation a value is, or which ones it lies between.
 
-    Parameters
-    ----------
-    expected : ExpectedReadings
-        What the loss should read, see `expected_readings`.
-    value : str
-        A number as it is printed in a log: its digits say how precisely it is known.
-
-    Returns
-    -------
-    Location
-
-    Raises
-    ------
-    InputError
-        If `value` is no finite number.
+    `expected`: what the loss should read, see `expected_readings`. `value`: a number as it is printed in a log: its
+    digits say how precisely it is known. Raises `InputError` if `value` is no finite number.
     """
     x = _decimal(value)
     known = [r for r in expected.readings if r.value is not None]

@@ -53,10 +53,7 @@ def margin_gap(margin: float, classes: int, *, linear: bool) -> tuple[float, boo
       is less than 1, from the jump at -cos m. The maximum is at c = 1 if a >= (C - 2) / (2 (C - 1)), and else at the
       jump, where psi has no value.
 
-    Returns
-    -------
-    tuple of float and bool, or None
-        The gap, and whether it takes the simplex, c = 1; None where it is not attained.
+    Result: the gap, and whether it takes the simplex, c = 1; None where it is not attained.
     """
     cosine, others = math.cos(margin), classes - 1
     simplex, opposite = cosine + 1 / others, 1 - cosine

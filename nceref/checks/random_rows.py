@@ -51,25 +51,9 @@ def mean_of_rows(
     `count` + 1 draws, not a batch. The control variates are the positive's cosine, of mean 0, and log sum e^(kappa s)
     over all of them (`mean_log_sum`).
 
-    Parameters
-    ----------
-    count : int
-        Negatives of an anchor.
-    kappa : float
-        Inverse temperature.
-    dim : int
-        Features of a row.
-    exponents : mapping
-        Factor on the logits by name of the statistic.
-    head : callable
-        Head of the loss: statistics by name, "positive" among them, to row values.
-    hardest : int, optional
-        So many negatives count, the most similar ones.
-
-    Returns
-    -------
-    Estimate
-        With half of the 95 % interval of the mean.
+    `count`: negatives of an anchor. `kappa`: inverse temperature. `dim`: features of a row. `exponents`: factor on the
+    logits by name of the statistic. `head`: head of the loss: statistics by name, "positive" among them, to row values.
+    `hardest`: so many negatives count, the most similar ones. Result: with half of the 95 % interval of the mean.
     """
     import numpy as np
 
@@ -103,22 +87,10 @@ def mean_log_potential(n: int, t: float, dim: int, least: float) -> Estimate:
     where the integral falls with q, 0 <= U - E log q <= c v / P with its value c at the least q: for many points that
     is a number.
 
-    Parameters
-    ----------
-    n : int
-        Points, at least 2.
-    t : float
-        Sharpness of the potential.
-    dim : int
-        Features of a point.
-    least : float
-        A lower bound of the log of the mean potential.
-
-    Returns
-    -------
-    Estimate
-        With half of the 95 % interval of the mean; for more points than can be drawn, with half of the interval above.
-        Its spread is that of the draws, exact for two points, and that of q where its variance is small.
+    `n`: points, at least 2. `t`: sharpness of the potential. `dim`: features of a point. `least`: a lower bound of the
+    log of the mean potential. Result: with half of the 95 % interval of the mean; for more points than can be drawn,
+    with half of the interval above. Its spread is that of the draws, exact for two points, and that of q where its
+    variance is small.
     """
     import numpy as np
 

@@ -88,18 +88,7 @@ def compare(loss: Loss, case: Case, dtype: Any, truth: dict[str, Any] | None = N
 
     A gradient that is not finite, on a kink or not, counts as an infinite error.
 
-    Parameters
-    ----------
-    loss : Loss
-    case : Case
-    dtype : dtype
-        Of the program; the inputs are exact in it.
-    truth : dict, optional
-        What `reference` returns; default: that.
-
-    Returns
-    -------
-    FormulaComparison
+    `dtype`: of the program; the inputs are exact in it. `truth`: what `reference` returns; default: that.
     """
     inputs = case.cast(dtype)
     value, grads = losses.LossFunction(loss).value_and_grad(**inputs)
@@ -128,15 +117,7 @@ def compare(loss: Loss, case: Case, dtype: Any, truth: dict[str, Any] | None = N
 def reference(loss: Loss, case: Case) -> dict[str, Any]:
     """The exact value of a case and, off the kinks, its gradients.
 
-    Parameters
-    ----------
-    loss : Loss
-    case : Case
-
-    Returns
-    -------
-    dict
-        "value", a float, and a float array for every differentiable input, in its shape.
+    Result: "value", a float, and a float array for every differentiable input, in its shape.
     """
     smooth = not on_kink(loss, dict(case.inputs))
     try:
@@ -155,18 +136,7 @@ def count(names: Sequence[str]) -> int:
 def run(names: Sequence[str]) -> Iterator[CheckResult]:
     """Check losses by name, one result after the other.
 
-    Parameters
-    ----------
-    names : sequence of str
-
-    Yields
-    ------
-    CheckResult
-
-    Raises
-    ------
-    InputError
-        For a name that is not a loss.
+    Raises `InputError` for a name that is not a loss.
     """
     for name in names:
         yield from check_loss(losses.get_loss(name).declaration)
@@ -175,10 +145,7 @@ def run(names: Sequence[str]) -> Iterator[CheckResult]:
 def check_loss(loss: Loss) -> Iterator[CheckResult]:
     """All checks of one declaration; what its code raises is a failure of the check.
 
-    Raises
-    ------
-    InputError
-        For a property that does not exist.
+    Raises `InputError` for a property that does not exist.
     """
     if unknown := sorted(loss.properties.keys() - PROPERTIES.keys()):
         known = ", ".join(PROPERTIES)
@@ -237,15 +204,7 @@ def _formula_cases(loss: Loss) -> tuple[Case, ...]:
 def check_property(loss: Loss, prop: Property) -> CheckResult:
     """Whether a property holds exactly if it is declared.
 
-    Parameters
-    ----------
-    loss : Loss
-    prop : Property
-
-    Returns
-    -------
-    CheckResult
-        "skip" where the property makes no sense for the loss.
+    Result: "skip" where the property makes no sense for the loss.
     """
     if not prop.applies(loss):
         return CheckResult(loss.name, prop.name, "skip", "the question does not arise")

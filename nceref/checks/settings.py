@@ -25,14 +25,8 @@ Setting = Mapping[str, Any]
 def levels(p: Parameter) -> tuple[Any, ...]:
     """What a setting may give a parameter; None: its default, or, for an array, nothing.
 
-    Parameters
-    ----------
-    p : Parameter
-
-    Returns
-    -------
-    tuple
-        Values, ``...`` for a generated array, and the words of `cases`. The temperature has one level: cases have it.
+    Result: values, ``...`` for a generated array, and the words of `cases`. The temperature has one level: cases have
+    it.
     """
     if isinstance(p, Choice):
         return p.options
@@ -51,14 +45,7 @@ def levels(p: Parameter) -> tuple[Any, ...]:
 def settings(loss: Loss) -> list[Setting]:
     """The declared variants, and the first one with all levels of any two parameters.
 
-    Parameters
-    ----------
-    loss : Loss
-
-    Returns
-    -------
-    list of mapping
-        Each once; some combine arguments that exclude one another.
+    Result: each once; some combine arguments that exclude one another.
     """
     choices = {p.name: levels(p) for p in loss.parameters}
     several = [name for name, options in choices.items() if len(options) > 1]
@@ -83,17 +70,7 @@ def _defaults(p: Parameter) -> tuple[Any, ...]:
 def cases_of(loss: Loss, setting: Setting, geometries: tuple[str, ...], temperatures: tuple[float, ...]) -> list[Case]:
     """The cases of a setting on which the loss moves: it takes the arguments, and some gradient is not 0.
 
-    Parameters
-    ----------
-    loss : Loss
-    setting : mapping
-    geometries, temperatures : tuple
-        As for `cases`.
-
-    Returns
-    -------
-    list of Case
-        Empty for arguments that exclude one another.
+    `geometries` and `temperatures`: as for `cases`. Result: empty for arguments that exclude one another.
     """
     # Of rows as given, in a geometry that has no other: where lengths are no setting, they are not tried.
     kept = tuple(g for g in geometries if g != "unnormalized" or UNNORMALIZED.items() <= setting.items())
@@ -112,13 +89,7 @@ def _moves(loss: Loss, inputs: Mapping[str, Any]) -> bool:
 def holds_for(loss: Loss, name: str, inputs: Mapping[str, Any]) -> bool:
     """Whether a property is declared for the settings of these arguments.
 
-    Parameters
-    ----------
-    loss : Loss
-    name : str
-        Of the property.
-    inputs : mapping
-        Arguments by name; what has a default may be left out.
+    `name`: of the property. `inputs`: arguments by name; what has a default may be left out.
     """
     if name not in loss.properties:
         return False

@@ -100,12 +100,7 @@ class Sizes:
         1/(4 T^2))^2 - 1) / (2 k), so that low temperatures need many negatives. Without D, its limit for large D:
         all cosines are 0. None with D and T < 1e-4, where the integral has too many nodes.
 
-        Parameters
-        ----------
-        k : int
-            Negatives of an anchor.
-        own : int
-            1 if the positive stands in the denominator, else 0.
+        `k`: negatives of an anchor. `own`: 1 if the positive stands in the denominator, else 0.
         """
         if self.dim is None or k + own <= 0:
             return self.log(k + own)
@@ -183,12 +178,8 @@ class Sizes:
     def margin_chance(self, own: Callable[[Any, Any], Any], jump: float | None = None) -> float | None:
         """Mean cross-entropy of `scale` times C cosines of a random row with random class weights, D given.
 
-        Parameters
-        ----------
-        own : callable
-            What a margin makes of the target's cosine: a function of cosine and sine.
-        jump : float, optional
-            The angle at which that function jumps.
+        `own`: what a margin makes of the target's cosine: a function of cosine and sine. `jump`: the angle at which
+        that function jumps.
         """
         if self.scale > 1 / _COLDEST:
             self.absent(f"the integral takes too long for s > {1 / _COLDEST:.0f}")

@@ -84,11 +84,7 @@ def _with_spread(values: Sequence[float], measure: Measure) -> str:
 def page_of(experiment: Experiment, results: Results) -> Page:
     """Everything about one run: its tables, the published one, and which statements show up.
 
-    Parameters
-    ----------
-    experiment : Experiment
-    results : Results
-        Of that experiment.
+    `results`: of that experiment.
     """
     opening, meanings = Page(), Page()
     opening.print(experiment.title, style="bold")
@@ -173,15 +169,7 @@ def _finite(x: float) -> float | None:
 def recorded(content: Mapping[str, Any]) -> Results:
     """The results in a record.
 
-    Parameters
-    ----------
-    content : mapping
-        What `record` returned, or the same read from JSON.
-
-    Returns
-    -------
-    Results
-        With NaN where JSON has null.
+    `content`: what `record` returned, or the same read from JSON. Result: with NaN where JSON has null.
     """
     values = {name: {m: tuple(x) for m, x in rows.items()} for name, rows in content["values"].items()}
     curves = {
@@ -216,16 +204,7 @@ def figure(experiment: Experiment, results: Results, suffix: str) -> bytes:
 def save(experiment: Experiment, results: Results, out: str | os.PathLike[str]) -> Iterator[Path]:
     """Write the page, the record and the figure into a folder, and yield each file once it is there.
 
-    Parameters
-    ----------
-    experiment : Experiment
-    results : Results
-    out : path
-        Created if it does not exist.
-
-    Yields
-    ------
-    Path
+    `out`: created if it does not exist.
     """
     # All are made before the first is written: an error in one leaves no half of a set.
     contents = {"txt": page_of(experiment, results).text().encode(), "json": to_json(experiment, results).encode()}

@@ -139,19 +139,7 @@ def losses_table() -> str:
 def update_table(path: str | os.PathLike[str]) -> bool:
     """Write the table of losses between its markers in the file at `path`.
 
-    Parameters
-    ----------
-    path : path
-        A file in Markdown that has both markers.
-
-    Returns
-    -------
-    bool
-        Whether the file changed.
-
-    Raises
-    ------
-    InputError
-        If the markers are not there, once each and in order.
+    `path`: a file in Markdown that has both markers. Result: whether the file changed. Raises `InputError` if the
+    markers are not there, once each and in order.
     """
     return update_part(path, "losses", losses_table())

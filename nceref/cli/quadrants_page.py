@@ -29,11 +29,7 @@ the distance to a twin that starts one unit in the last place away in every weig
 def page_of(runs: Runs, beside: Runs | None = None) -> Page:
     """Summary of the runs of one seed.
 
-    Parameters
-    ----------
-    runs : Runs
-    beside : Runs, optional
-        The same runs with the published learning rate, where `runs` holds rate over temperature fixed.
+    `beside`: the same runs with the published learning rate, where `runs` holds rate over temperature fixed.
     """
     page = Page()
     page.print(_opening(runs), style="bold")

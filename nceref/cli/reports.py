@@ -46,13 +46,9 @@ def is_page_printed(given: Mapping[str, Any]) -> bool:
 def show_report(makers: Mapping[str, Callable[[], str]], given: Mapping[str, Any], page: Callable[[], "Page"]) -> None:
     """Write the files of a report, each of which is named on standard error, and print it.
 
-    Parameters
-    ----------
-    makers : mapping
-        Name of a format to what makes the text: ``json``, ``html``, ``junit``, ``markdown``, ``badge``, ``repro``.
-    given : mapping
-        The options: for each format ``FORMAT_file``, a path, - for standard output in place of the page, or None.
-    page : callable
+    `makers`: name of a format to what makes the text: ``json``, ``html``, ``junit``, ``markdown``, ``badge``,
+    ``repro``. `given`: the options: for each format ``FORMAT_file``, a path, - for standard output in place of the
+    page, or None.
     """
     # What took long to find is shown also if a file cannot be written.
     try:

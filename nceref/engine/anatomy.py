@@ -82,16 +82,7 @@ def _shares(x: Array) -> Array:
 def roles(plan: Plan, word: str) -> list[Array]:
     """The pairs in a role, for each comparison that belongs into a picture.
 
-    Parameters
-    ----------
-    plan : Plan
-    word : {"positive", "negative"}
-        Pairs count that a statistic with this in its name looks at.
-
-    Returns
-    -------
-    list of array of bool
-        (n, m) each.
+    `word`: pairs count that a statistic with this in its name looks at. Result: (n, m) each.
     """
     views = []
     for comparison in plan.comparisons[: plan.shown]:

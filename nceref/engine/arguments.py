@@ -31,22 +31,9 @@ _MISSING = object()
 def bind(loss: spec.Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Match positional and named arguments to the parameters of a loss, and check every one.
 
-    Parameters
-    ----------
-    loss : Loss
-        Whose parameters.
-    args, kwargs : tuple, mapping
-        As the caller gave them.
-
-    Returns
-    -------
-    dict
-        Every parameter by name, in the order of declaration; optional ones that were left out are None.
-
-    Raises
-    ------
-    InputError
-        For the first argument that does not fit: its name, its value, what was expected, what to do.
+    `loss`: whose parameters. `args` and `kwargs`: as the caller gave them. Result: every parameter by name, in the
+    order of declaration; optional ones that were left out are None. Raises `InputError` for the first argument that
+    does not fit: its name, its value, what was expected, what to do.
     """
     given = named(loss, args, kwargs)
     arrays = [p.name for p in loss.parameters if isinstance(p, spec.Array | spec.Labels)]
@@ -68,23 +55,9 @@ def converted(
 ) -> T:
     """The result of ``convert(*args)``; whatever an object of the caller raises on the way is an `InputError`.
 
-    Parameters
-    ----------
-    name : str
-        The argument, for the message.
-    value : object
-        As the caller gave it.
-    convert : callable
-        Reads the value.
-    *args
-        Its arguments.
-    remedy : str
-        What to do about it.
-
-    Raises
-    ------
-    InputError
-        In place of any exception but those of this package and MemoryError.
+    `name`: the argument, for the message. `value`: as the caller gave it. `convert`: reads the value. `*args`: its
+    arguments. `remedy`: what to do about it. Raises `InputError` in place of any exception but those of this package
+    and MemoryError.
     """
     try:
         return convert(*args)
@@ -98,15 +71,8 @@ def converted(
 def named(loss: spec.Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments that were given, by name and as they are.
 
-    Parameters
-    ----------
-    loss, args, kwargs
-        As for `bind`.
-
-    Raises
-    ------
-    InputError
-        For one that the loss does not have, or that is given twice.
+    `loss` and `args` and `kwargs`: as for `bind`. Raises `InputError` for one that the loss does not have, or that is
+    given twice.
     """
     names = [p.name for p in loss.parameters]
     positional = [p.name for p in loss.parameters if isinstance(p, spec.Array | spec.Labels) and p.positional]
@@ -197,17 +163,8 @@ def _scalar(loss: spec.Loss, parameter: spec.Scalar, value: Any) -> float | None
 def checked_number(parameter: spec.Scalar, value: Any) -> float:
     """The value as a float, if it is one real number in the domain of the parameter.
 
-    Parameters
-    ----------
-    parameter : Scalar
-        Its name and domain.
-    value : object
-        Anything. A number of another type (integers, fractions, decimals, 0-d arrays) gives the nearest float.
-
-    Raises
-    ------
-    InputError
-        For anything else, truth values and complex numbers among it.
+    `parameter`: its name and domain. `value`: anything. A number of another type (integers, fractions, decimals, 0-d
+    arrays) gives the nearest float. Raises `InputError` for anything else, truth values and complex numbers among it.
     """
     number = value if type(value) is float else converted(parameter.name, value, _as_float, parameter, value)
     low_ok = number >= parameter.low if parameter.low_closed else number > parameter.low
@@ -283,17 +240,8 @@ def one_of(name: str, value: Any, options: Iterable[T]) -> T:
 def real_array(name: str, value: Any) -> Any:
     """The value as a plain NumPy array of real numbers, of any shape; it is copied only where it has to be.
 
-    Parameters
-    ----------
-    name : str
-        The argument, for the message.
-    value : object
-        Anything.
-
-    Raises
-    ------
-    InputError
-        For what is not numbers, or not real ones.
+    `name`: the argument, for the message. `value`: anything. Raises `InputError` for what is not numbers, or not real
+    ones.
     """
     x = converted(name, value, as_plain, name, value)
     if x.dtype.kind not in "biuf":
@@ -314,12 +262,7 @@ def declared(loss: Any) -> spec.Loss:
 def refuse_other_libraries(inputs: Mapping[str, Any], what: str) -> None:
     """Raise for checked arguments that are arrays, but not NumPy's.
 
-    Parameters
-    ----------
-    inputs : mapping
-        What `bind` returned.
-    what : str
-        What needs NumPy arrays.
+    `inputs`: what `bind` returned. `what`: what needs NumPy arrays.
     """
     for name, x in inputs.items():
         if not (x is None or isinstance(x, float | str | bool) or on_host(x)):
@@ -330,25 +273,8 @@ def refuse_other_libraries(inputs: Mapping[str, Any], what: str) -> None:
 def integer(what: str, value: Any, least: int, most: int | None = None) -> int:
     """The value as an int, if it is an integer in the range; NumPy's integers are, truth values are not.
 
-    Parameters
-    ----------
-    what : str
-        How the message names the value, such as ``"`seed`"``.
-    value : object
-        Anything.
-    least : int
-        The smallest allowed value.
-    most : int, optional
-        The largest allowed value.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    InputError
-        If it is no integer, or outside the range.
+    `what`: how the message names the value, such as ``"`seed`"``. `value`: anything. `least`: the smallest allowed
+    value. `most`: the largest allowed value. Raises `InputError` if it is no integer, or outside the range.
     """
     # Below the range, so that the check that follows refuses it.
     number = least - 1

@@ -146,16 +146,7 @@ def refuse_masked(name: str, value: Any) -> None:
 def check_chunks(name: str, x: Any) -> None:
     """Check what an array of Dask says of its chunks: their sizes are known, and they are not masked.
 
-    Parameters
-    ----------
-    name : str
-        The argument.
-    x : dask.array.Array
-
-    Raises
-    ------
-    InputError
-        If a size is unknown, or the chunks are masked arrays.
+    `name`: the argument. Raises `InputError` if a size is unknown, or the chunks are masked arrays.
     """
     if any(math.isnan(size) for size in x.shape):
         msg = f"`{name}` has chunks of unknown size; call {name}.compute_chunk_sizes() first"
@@ -182,26 +173,9 @@ def refuse_autograd(name: str, value: Any) -> None:
 def checked_array(p: spec.Array, value: Any, library: Library, sizes: Sizes) -> Any:
     """A float array argument: real floating, of the declared shape, finite, in its domain.
 
-    Parameters
-    ----------
-    p : Array
-        What is declared about the argument.
-    value : object
-        An array of the call's library, or nested lists of numbers.
-    library : Library
-        That of the call.
-    sizes : dict
-        Sizes of the letters of earlier arguments, which this one must match; its own are added.
-
-    Returns
-    -------
-    array
-        In the dtype in which it was given.
-
-    Raises
-    ------
-    InputError
-        If it is anything else.
+    `p`: what is declared about the argument. `value`: an array of the call's library, or nested lists of numbers.
+    `library`: that of the call. `sizes`: sizes of the letters of earlier arguments, which this one must match; its own
+    are added. Result: in the dtype in which it was given. Raises `InputError` if it is anything else.
     """
     x = library.array(p, value)
     xp = array_namespace(x)
@@ -227,19 +201,8 @@ def checked_array(p: spec.Array, value: Any, library: Library, sizes: Sizes) -> 
 def check_entries(p: spec.Array, x: Any, start: tuple[int, ...] = ()) -> None:
     """Check that the entries of an argument are finite, and in its domain.
 
-    Parameters
-    ----------
-    p : Array
-        What is declared about the argument.
-    x : array
-        It, or rows of it.
-    start : tuple of int
-        Where it begins in the whole, for the message; axes that are left out begin at 0.
-
-    Raises
-    ------
-    InputError
-        For the first entry that is not.
+    `p`: what is declared about the argument. `x`: it, or rows of it. `start`: where it begins in the whole, for the
+    message; axes that are left out begin at 0. Raises `InputError` for the first entry that is not.
     """
     if not all_finite(x):
         _check_entries(p, x, ~array_namespace(x).isfinite(x), "finite", start)
@@ -308,18 +271,8 @@ def checked_labels(p: spec.Labels, value: Any, library: Library, sizes: Sizes) -
 def check_range(name: str, labels: Any, classes: tuple[int, str]) -> None:
     """Check that labels index the classes.
 
-    Parameters
-    ----------
-    name : str
-        The argument.
-    labels : array of int64
-    classes : tuple of int and str
-        How many there are, and the argument that has them.
-
-    Raises
-    ------
-    InputError
-        For a label below 0 or beyond the last class.
+    `name`: the argument. `classes`: how many there are, and the argument that has them. Raises `InputError` for a label
+    below 0 or beyond the last class.
     """
     xp = array_namespace(labels)
     size, source = classes

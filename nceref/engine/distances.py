@@ -253,23 +253,8 @@ class ChunkedChord:
 def chord(x: Any, candidates: Any, index: Array, sign: float = 1.0) -> Any:
     """Distances |x_i - sign c_k|, k = index[i], that carry no gradient.
 
-    Parameters
-    ----------
-    x, candidates : Rows or ChunkedRows
-        (n, D) and (C, D).
-    index : array of int
-        (n,), the candidate of each row.
-    sign : float
-        1, or -1 for the distance to the opposite point.
-
-    Returns
-    -------
-    PairedDistance or ChunkedChord
-
-    Raises
-    ------
-    InputError
-        For candidates in several chunks.
+    `x` and `candidates`: (n, D) and (C, D). `index`: (n,), the candidate of each row. `sign`: 1, or -1 for the distance
+    to the opposite point. Raises `InputError` for candidates in several chunks.
     """
     if isinstance(x, ChunkedRows):
         name, count = candidates.pieces[0].name, len(candidates.pieces)

@@ -117,12 +117,8 @@ NOTHING = Rows(None, ())
 def restored(g: Array, x: Array) -> Array:
     """Rows in the shape of their input.
 
-    Parameters
-    ----------
-    g : array
-        (n, D), the gradient by the rows, all rows of view 1 first.
-    x : array
-        The input: (n,), (n, D) or (N, V, D). Views that gave no rows get 0.
+    `g`: (n, D), the gradient by the rows, all rows of view 1 first. `x`: the input: (n,), (n, D) or (N, V, D). Views
+    that gave no rows get 0.
     """
     xp = array_namespace(g)
     if x.ndim == 3:
@@ -136,28 +132,9 @@ def restored(g: Array, x: Array) -> Array:
 def unit(x: Array, name: str, which: Callable[[int], str]) -> tuple[Array, Array, Array | None]:
     """Rows scaled to length 1, and their lengths; a zero row is refused.
 
-    Parameters
-    ----------
-    x : array
-        (n, D).
-    name : str
-        The input, for the message.
-    which : callable
-        The words for a row, by its number.
-
-    Returns
-    -------
-    rows : array
-        (n, D).
-    length : array
-        (n, 1).
-    unit : array or None
-        (n, 1), what lengths are measured in: powers of two; None: 1.
-
-    Raises
-    ------
-    InputError
-        For a row of zeros.
+    `x`: (n, D). `name`: the input, for the message. `which`: the words for a row, by its number. `rows`: (n, D).
+    `length`: (n, 1). `unit`: (n, 1), what lengths are measured in: powers of two; None: 1. Raises `InputError` for a
+    row of zeros.
     """
     xp = array_namespace(x)
     square = _squares(x)
@@ -199,25 +176,9 @@ def _flat(x: Array, first_view: bool) -> Array:
 def embed(normalize: str, constants: tuple[str, ...] = (), first_view: bool = False, **inputs: Array) -> Any:
     """Stack the rows of the inputs, in order.
 
-    Parameters
-    ----------
-    normalize : {"l2", "none"}
-        Whether each row is scaled to length 1.
-    constants : tuple of str
-        Inputs that get no gradient.
-    first_view : bool
-        Whether all views but the first are left out.
-    **inputs : array
-        (n, D), or (N, V, D), which is unbound into views, all rows of view 1 first.
-
-    Returns
-    -------
-    Rows or ChunkedRows
-
-    Raises
-    ------
-    InputError
-        For a row of zeros that is to be normalized.
+    `normalize`: whether each row is scaled to length 1. `constants`: inputs that get no gradient. `first_view`: whether
+    all views but the first are left out. `**inputs`: (n, D), or (N, V, D), which is unbound into views, all rows of
+    view 1 first. Raises `InputError` for a row of zeros that is to be normalized.
     """
     if isinstance(next(iter(inputs.values())), ChunkedArray):
         return chunked_rows(normalize, first_view, **inputs)

@@ -33,28 +33,11 @@ def labelled_rows(
 ) -> Any:
     """Samples with labels or a mask, as formulas see them.
 
-    Parameters
-    ----------
-    m : number system
-    embeddings : list
-        N rows of D numbers, or N lists of V such rows.
-    labels, mask : list or None
-        N labels, or N rows of N weights; neither: a sample's views are each other's positives.
-    anchor_mode : {"all", "one"}
-        Whether all views are anchors or only the first.
-    queue, queue_labels : list or None
-        K more candidates with their labels.
-    normalize : {"l2", "none"}
-        Whether rows are scaled to length 1.
-
-    Returns
-    -------
-    z : list
-        All rows: view 1 of every sample first, the queue last.
-    anchors : range
-        Their indices among the rows.
-    weight : callable
-        weight(i, j) of row j as a positive of row i.
+    `embeddings`: N rows of D numbers, or N lists of V such rows. `labels` and `mask`: N labels, or N rows of N weights;
+    neither: a sample's views are each other's positives. `anchor_mode`: whether all views are anchors or only the
+    first. `queue` and `queue_labels`: K more candidates with their labels. `normalize`: whether rows are scaled to
+    length 1. `z`: all rows: view 1 of every sample first, the queue last. `anchors`: their indices among the rows.
+    `weight`: weight(i, j) of row j as a positive of row i.
     """
     views = len(embeddings[0]) if isinstance(embeddings[0][0], list) else 1
     n = len(embeddings)

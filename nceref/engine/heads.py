@@ -25,17 +25,7 @@ Head = Callable[[dict[str, Array]], HeadRows]
 def monotone(f: Callable[..., Array], signs: tuple[int, ...], *x: Array) -> Array:
     """The function, said to rise (+1) or to fall (-1) with each argument: intervals of the error analysis rely on it.
 
-    Parameters
-    ----------
-    f : callable
-        Of arrays, to an array.
-    signs : tuple of int
-        One for each argument.
-    *x : array
-
-    Returns
-    -------
-    array
+    `f`: of arrays, to an array. `signs`: one for each argument.
     """
     ends = getattr(x[0], "ends", None)
     return f(*x) if ends is None else ends(f, signs, x)
@@ -70,17 +60,8 @@ def softplus_and_sigmoid_of_block(x: Array, bounded: bool) -> tuple[Array, Array
     log(1 + e) is log(u) + (e - (u - 1)) / u with u = 1 + e rounded, what the sum lost comes back to first order; and
     log is vectorized wherever exp is, which log1p is not.
 
-    Parameters
-    ----------
-    x : array
-        The block.
-    bounded : bool
-        Whether neither e^x nor a product of two of them leaves the range of the dtype.
-
-    Returns
-    -------
-    value, slope : array
-        In the shape of the block.
+    `x`: the block. `bounded`: whether neither e^x nor a product of two of them leaves the range of the dtype. `value,
+    slope`: in the shape of the block.
     """
     if not bounded:
         return softplus_and_sigmoid(x)
@@ -145,19 +126,8 @@ def corrected_negatives(temperature: float, prior: float, count: int) -> Head:
     `negatives` is the log of the (importance-weighted) sum over negatives. On the clamp its slope is 0, and the
     temperature keeps the derivative of the floor itself.
 
-    Parameters
-    ----------
-    temperature : float
-        That of the similarities, > 0.
-    prior : float
-        Probability that a negative is of the anchor's class, >= 0 and < 1.
-    count : int
-        Negatives of an anchor.
-
-    Returns
-    -------
-    callable
-        A head over "negatives" and "positive".
+    `temperature`: that of the similarities, > 0. `prior`: probability that a negative is of the anchor's class, >= 0
+    and < 1. `count`: negatives of an anchor. Result: a head over "negatives" and "positive".
     """
     log_share = math.log(prior * count) if prior > 0 else -math.inf
     # The smallest sum over `count` negatives: all cosines are -1.
@@ -200,17 +170,8 @@ def positive_set(policy: str, form: str = "mean") -> Head:
     Row value = softplus(negatives - peak) + (peak - level), in the sum form times the mass; 0 for a row without
     positives.
 
-    Parameters
-    ----------
-    policy : {"error", "skip", "zero"}
-        With "error", a row without positives raises `InputError`; the others differ in the mean, not here.
-    form : {"mean", "sum"}
-        Whether a row is the mean over its positives or their sum.
-
-    Returns
-    -------
-    callable
-        A head over "negatives" and "positives".
+    `policy`: with "error", a row without positives raises `InputError`; the others differ in the mean, not here.
+    `form`: whether a row is the mean over its positives or their sum. Result: a head over "negatives" and "positives".
     """
 
     def head(stats: dict[str, Array]) -> HeadRows:

@@ -23,16 +23,9 @@ def two_towers(
 ) -> Dot:
     """Logits of every row of the first input against every row of the second; equal indices are positive pairs.
 
-    Parameters
-    ----------
-    normalize : {"l2", "none"}
-        Whether rows are scaled to length 1.
-    factor, offset : Factor, Offset
-        What the dot products are multiplied by, and what is added to them.
-    constants : tuple of str
-        Inputs that get no gradient.
-    **towers : array
-        Two inputs by name, (n, D) and (m, D).
+    `normalize`: whether rows are scaled to length 1. `factor` and `offset`: what the dot products are multiplied by,
+    and what is added to them. `constants`: inputs that get no gradient. `**towers`: two inputs by name, (n, D) and (m,
+    D).
     """
     anchors, candidates = (embed(normalize, constants, **{name: tower}) for name, tower in towers.items())
     return Dot(anchors, candidates, factor, offset)
@@ -49,25 +42,10 @@ def two_views(
 ) -> Comparison:
     """2N anchors, view 1 first; each has its other view as the positive and 2N - 2 negatives.
 
-    Parameters
-    ----------
-    name : str
-        The loss, for the message.
-    z1, z2 : array
-        (N, D), the two views.
-    temperature : float
-        Divides the similarities.
-    normalize : {"l2", "none"}
-        Whether rows are scaled to length 1.
-    least : int
-        Fewer pairs of views are refused: they have no negatives.
-    **k : float
-        Log-sum-exps over the negatives by name, with the coefficient of their exponents; none: one named "negatives".
-
-    Returns
-    -------
-    Comparison
-        With these log-sum-exps, and the sum "positive".
+    `name`: the loss, for the message. `z1` and `z2`: (N, D), the two views. `temperature`: divides the similarities.
+    `normalize`: whether rows are scaled to length 1. `least`: fewer pairs of views are refused: they have no negatives.
+    `**k`: log-sum-exps over the negatives by name, with the coefficient of their exponents; none: one named
+    "negatives". Result: with these log-sum-exps, and the sum "positive".
     """
     n = z1.shape[0]
     if n < least:
@@ -98,34 +76,13 @@ def labelled(
 ) -> Comparison:
     """Samples with labels, a mask, or neither: other views of a sample are its positives then.
 
-    Parameters
-    ----------
-    embeddings : array
-        (N, D), or (N, V, D) for V views of each sample.
-    labels : array or None
-        (N,), equal ones are positives of each other.
-    mask : array or None
-        (N, N), the weight of sample j as a positive of sample i, in place of labels.
-    queue, queue_labels : array or None
-        (K, D) and (K,), more candidates without a gradient; both or neither.
-    anchor_mode : {"all", "one"}
-        Whether all views are anchors or only the first.
-    normalize : {"l2", "none"}
-        Whether rows are scaled to length 1.
-    temperature : float
-        Divides the similarities.
-    inside : bool
-        Whether the mean over positives is taken inside the logarithm (see `PositiveSet`).
-
-    Returns
-    -------
-    Comparison
-        With the statistics "negatives", a log-sum-exp, and "positives", a `PositiveSet`.
-
-    Raises
-    ------
-    InputError
-        For labels beside a mask, or a queue that lacks labels.
+    `embeddings`: (N, D), or (N, V, D) for V views of each sample. `labels`: (N,), equal ones are positives of each
+    other. `mask`: (N, N), the weight of sample j as a positive of sample i, in place of labels. `queue` and
+    `queue_labels`: (K, D) and (K,), more candidates without a gradient; both or neither. `anchor_mode`: whether all
+    views are anchors or only the first. `normalize`: whether rows are scaled to length 1. `temperature`: divides the
+    similarities. `inside`: whether the mean over positives is taken inside the logarithm (see `PositiveSet`). Result:
+    with the statistics "negatives", a log-sum-exp, and "positives", a `PositiveSet`. Raises `InputError` for labels
+    beside a mask, or a queue that lacks labels.
     """
     _check_labelling(labels, mask, queue, queue_labels)
     views = embeddings.shape[1] if embeddings.ndim == 3 else 1

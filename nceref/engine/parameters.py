@@ -97,16 +97,8 @@ def at_temperature(name: str, temperature: float) -> float:
 def judged_temperature(loss: Loss, temperature: float) -> float:
     """The temperature, or the nearest one that the loss is defined for and declares to be judged at.
 
-    Parameters
-    ----------
-    loss : Loss
-    temperature : float
-        Of the similarities, > 0.
-
-    Returns
-    -------
-    float
-        At a finite end of the domain a quarter inside of it: rounded to a short format, it must not leave it.
+    `temperature`: of the similarities, > 0. Result: at a finite end of the domain a quarter inside of it: rounded to a
+    short format, it must not leave it.
     """
     for p in loss.parameters:
         if isinstance(p, Scalar) and p.name in INVERSE_TEMPERATURES:

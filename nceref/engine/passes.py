@@ -52,12 +52,7 @@ class TileCache:
     The second pass needs the same exponentials as the first one. To read them is faster than to compute them again,
     as long as they do not push everything else out of memory.
 
-    Parameters
-    ----------
-    walk : Walk
-        Whose tiles.
-    itemsize : int
-        Bytes of a logit.
+    `walk`: whose tiles. `itemsize`: bytes of a logit.
     """
 
     def __init__(self, walk: "Walk", itemsize: int) -> None:
@@ -93,12 +88,8 @@ class TileCache:
 class Walk:
     """One comparison on its way through both passes: how it is cut into tiles, and which are kept.
 
-    Parameters
-    ----------
-    comparison : Comparison
-        Logits (n, m) and the statistics to take of them.
-    keep : bool
-        Whether there will be a second pass, for which tiles are kept.
+    `comparison`: logits (n, m) and the statistics to take of them. `keep`: whether there will be a second pass, for
+    which tiles are kept.
     """
 
     def __init__(self, comparison: Comparison, keep: bool) -> None:
@@ -122,17 +113,8 @@ class Walk:
     def tiles(self, terms: Terms, strips: Iterable[slice]) -> Iterator[Tile]:
         """The tiles of some strips of rows that at least one of the terms touches.
 
-        Parameters
-        ----------
-        terms : mapping of str to FittedTerm
-            All of the comparison, or those that get a gradient.
-        strips : iterable of slice
-            Spans of rows, the share of one thread.
-
-        Yields
-        ------
-        Tile
-            One that was kept may come although none of the terms touches it.
+        `terms`: all of the comparison, or those that get a gradient. `strips`: spans of rows, the share of one thread.
+        Each: one that was kept may come although none of the terms touches it.
         """
         for rows, columns in self.blocks(strips):
             tile = None if self.cache is None else self.cache.get(rows, columns)
@@ -158,10 +140,7 @@ class Walk:
     def fold(self) -> dict[str, Array]:
         """The first pass.
 
-        Returns
-        -------
-        dict
-            Each statistic by name: (n,), (m,) along columns, (n, 4) of a `PositiveSet`; in the order of the inputs.
+        Result: each statistic by name: (n,), (m,) along columns, (n, 4) of a `PositiveSet`; in the order of the inputs.
         """
         stats = {name: self.terms[name].statistic.finish(state) for name, state in self.states().items()}
         if self.order is None:
@@ -205,19 +184,9 @@ class Walk:
     def vjp(self, stats: Mapping[str, Array], slopes: Mapping[str, Array], exponent: int = 0) -> Gradients:
         """The second pass.
 
-        Parameters
-        ----------
-        stats : mapping
-            What `fold` returned.
-        slopes : mapping
-            D value / d statistic by name, in the shape of the statistic; what is not in it gets no gradient.
-        exponent : int
-            Of the power of two that the slopes were divided by; gradients are multiplied by it.
-
-        Returns
-        -------
-        dict
-            Gradient of the value by every input of the logits, in the shape of the input.
+        `stats`: what `fold` returned. `slopes`: D value / d statistic by name, in the shape of the statistic; what is
+        not in it gets no gradient. `exponent`: of the power of two that the slopes were divided by; gradients are
+        multiplied by it. Result: gradient of the value by every input of the logits, in the shape of the input.
         """
         active = {name: term for name, term in self.terms.items() if name in slopes}
         order = slice(None) if self.order is None else self.order
@@ -248,13 +217,7 @@ def views(tile: Tile, term: FittedTerm, mirrored: bool) -> list[View]:
 
     Views without a pair of the term's pattern are left out.
 
-    Parameters
-    ----------
-    tile : Tile
-    term : FittedTerm
-        Statistic, pattern and direction.
-    mirrored : bool
-        Whether the tile stands for its mirror image as well.
+    `term`: statistic, pattern and direction. `mirrored`: whether the tile stands for its mirror image as well.
     """
     both = (View(tile, flip) for flip in ((False, True) if mirrored else (term.along == "columns",)))
     return [view for view in both if term.pattern.touches(view.rows, view.columns)]
@@ -263,21 +226,9 @@ def views(tile: Tile, term: FittedTerm, mirrored: bool) -> list[View]:
 def tile_slopes(tile: Tile, terms: Terms, prepared: Mapping[str, tuple[Array, ...]], mirrored: bool) -> Array | None:
     """D value / d logits on one tile.
 
-    Parameters
-    ----------
-    tile : Tile
-        (rows, columns) logits, or what was kept of them.
-    terms : mapping of str to FittedTerm
-        Those that get a gradient.
-    prepared : mapping of str to tuple of array
-        What `prepare` of each statistic returned, one number a row.
-    mirrored : bool
-        Whether the slopes of the mirror image are added, transposed.
-
-    Returns
-    -------
-    array or None
-        (rows, columns); None where no statistic reaches the tile.
+    `tile`: (rows, columns) logits, or what was kept of them. `terms`: those that get a gradient. `prepared`: what
+    `prepare` of each statistic returned, one number a row. `mirrored`: whether the slopes of the mirror image are
+    added, transposed. Result: (rows, columns); None where no statistic reaches the tile.
     """
     slopes = Slopes(tile)
     for name, term in terms.items():
@@ -346,15 +297,8 @@ class Evaluation:
     def gradients(self, cotangent: Array | None = None) -> Gradients:
         """Gradients of the value, or of <cotangent, rows>, by input name.
 
-        Parameters
-        ----------
-        cotangent : array, optional
-            In the shape of the rows; default: all 1.
-
-        Returns
-        -------
-        dict
-            Arrays in the shape of the inputs, in the dtype of the computation; floats for scalars.
+        `cotangent`: in the shape of the rows; default: all 1. Result: arrays in the shape of the inputs, in the dtype
+        of the computation; floats for scalars.
         """
         total: Gradients = {}
         slopes, exponent = self.magnified_slopes(cotangent)
@@ -377,23 +321,9 @@ class Evaluation:
 def evaluate(plan: Plan, reduction: str, keep: bool = False) -> Evaluation:
     """The first pass and the head.
 
-    Parameters
-    ----------
-    plan : Plan
-        The loss with its arguments.
-    reduction : {"mean", "sum", "none"}
-        How rows become a value.
-    keep : bool
-        Whether `Evaluation.gradients` will be called: tiles are then kept for it.
-
-    Returns
-    -------
-    Evaluation
-
-    Raises
-    ------
-    InputError
-        If a number leaves the range of the dtype. NumPy warns of it as well, unless an entry point is above.
+    `plan`: the loss with its arguments. `reduction`: how rows become a value. `keep`: whether `Evaluation.gradients`
+    will be called: tiles are then kept for it. Raises `InputError` if a number leaves the range of the dtype. NumPy
+    warns of it as well, unless an entry point is above.
     """
     walks = tuple(Walk(comparison, keep) for comparison in plan.comparisons)
     stats = {name: stat for walk in walks for name, stat in walk.fold().items()}
@@ -405,18 +335,9 @@ def joined(
 ) -> Evaluation:
     """The head on the statistics of all rows.
 
-    Parameters
-    ----------
-    plan : Plan
-        Its head and its weights.
-    stats : dict
-        The statistics by name.
-    reduction : {"mean", "sum", "none"}
-        How rows become a value.
-    unbounded : collection of str
-        Those whose logits may have left the range of the dtype.
-    walks : tuple of Walk
-        What they come from, for `Evaluation.gradients`.
+    `plan`: its head and its weights. `stats`: the statistics by name. `reduction`: how rows become a value.
+    `unbounded`: those whose logits may have left the range of the dtype. `walks`: what they come from, for
+    `Evaluation.gradients`.
     """
     # Statistics of bounded logits cannot leave the range, and are not looked through.
     for stat in (stats[name] for name in unbounded):

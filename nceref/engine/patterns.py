@@ -120,18 +120,8 @@ def _is_symmetric(diagonals: tuple[Diagonal, ...]) -> bool:
 def union(pair_sets: PairSets, rows: slice, columns: slice, s: Array) -> Mask:
     """The mask of the pairs in any of the sets.
 
-    Parameters
-    ----------
-    pair_sets : tuple of Diagonal or Index
-    rows, columns : slice
-        The block.
-    s : array
-        Its logits, for library and device.
-
-    Returns
-    -------
-    array of bool or False
-        (rows, columns); False where no set has a pair in the block.
+    `rows` and `columns`: the block. `s`: its logits, for library and device. Result: (rows, columns); False where no
+    set has a pair in the block.
     """
     masks = [m for m in (pairs.mask(rows, columns, s) for pairs in pair_sets) if m is not False]
     if not masks:

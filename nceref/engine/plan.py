@@ -49,12 +49,8 @@ class Comparison:
         Where anchors are candidates as well, they come first and keep one order: the anchor itself stays on the
         diagonal.
 
-        Returns
-        -------
-        comparison : Comparison
-            The same object where not all patterns are by label, or the logits have an offset.
-        order : array or None
-            (n,), the anchor that row i came from; None where nothing moved.
+        `comparison`: the same object where not all patterns are by label, or the logits have an offset. `order`: (n,),
+        the anchor that row i came from; None where nothing moved.
         """
         labelled = [t.pattern for t in self.terms.values() if isinstance(t.pattern, SameLabel | OtherLabel)]
         if len(labelled) < len(self.terms) or not isinstance(self.logits, Dot) or self.logits.offset is not None:
@@ -74,16 +70,8 @@ class Comparison:
     def fitted(self, most: float) -> tuple[dict[str, FittedTerm], bool]:
         """The terms with the statistics that suit the range of the logits.
 
-        Parameters
-        ----------
-        most : float
-            The largest |s| for which exponentials are taken without a maximum.
-
-        Returns
-        -------
-        fitted : dict of str to FittedTerm
-        bounded : bool
-            Whether no |s| is larger than that; False where no statistic exponentiates.
+        `most`: the largest |s| for which exponentials are taken without a maximum. `bounded`: whether no |s| is larger
+        than that; False where no statistic exponentiates.
         """
         # A bound costs a pass over the rows.
         exponentiates = any(term.statistic.exponentiates for term in self.terms.values())
@@ -151,10 +139,7 @@ class Plan:
     def weights(self, stats: dict[str, Array], rows: Array, reduction: str) -> Array:
         """What each row is multiplied by before the rows are added up.
 
-        Raises
-        ------
-        InputError
-            If the weights of a mean add up to 0.
+        Raises `InputError` if the weights of a mean add up to 0.
         """
         xp = array_namespace(rows)
         if reduction == "mean" and self.anchor_weights is None and self.counted is None:

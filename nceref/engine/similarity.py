@@ -199,16 +199,8 @@ def _shifted(s: Array, offset: Offset | None, columns: slice) -> Array:
 def in_range(s: Array, bound: float) -> Array:
     """The logits, where none left the range: what a statistic makes of an infinite one may be a number.
 
-    Parameters
-    ----------
-    s : array
-    bound : float
-        Where no |s| is larger than a number of the format, they are not looked through.
-
-    Raises
-    ------
-    RangeError
-        If a logit is infinite or NaN.
+    `bound`: where no |s| is larger than a number of the format, they are not looked through. Raises `RangeError` if a
+    logit is infinite or NaN.
     """
     if not bound <= number_format(array_namespace(s), s.dtype).largest:
         check_finite(s, "a logit")

@@ -90,17 +90,8 @@ class LogSumExp:
 def fold_exponents(state: tuple[Array, Array], exponent: Array) -> tuple[Array, Array]:
     """Running maximum and running sum of exp(exponent), with the entries of one block taken in.
 
-    Parameters
-    ----------
-    state : tuple of array
-        Maximum and sum so far, (n,) each; -inf and 0 for a row that is empty so far.
-    exponent : array
-        (n, columns), -inf for what is left out.
-
-    Returns
-    -------
-    tuple of array
-        The new state. The sum is that of exponentials shifted by the maximum.
+    `state`: maximum and sum so far, (n,) each; -inf and 0 for a row that is empty so far. `exponent`: (n, columns),
+    -inf for what is left out. Result: the new state. The sum is that of exponentials shifted by the maximum.
     """
     xp = array_namespace(exponent)
     peak, total = state

@@ -101,14 +101,9 @@ def share(work: Callable[[Iterable[Any]], T], strips: Sequence[slice], threads: 
     Where one of them raises, or the caller is interrupted, the others end with the strip at which they are, and none
     is running any more when the exception arrives.
 
-    Parameters
-    ----------
-    work : callable
-        Goes once through an iterable of strips; runs with the caller's context.
-    strips : sequence of slice
-        Strips of rows. They are dealt to and fro: of a triangle, whose strips get shorter, all get about the same area.
-    threads : int
-        0 leaves BLAS its own threads as well.
+    `work`: goes once through an iterable of strips; runs with the caller's context. `strips`: strips of rows. They are
+    dealt to and fro: of a triangle, whose strips get shorter, all get about the same area. `threads`: 0 leaves BLAS its
+    own threads as well.
     """
     if threads == 0:
         return [work(strips)]

@@ -59,14 +59,7 @@ def repeated(prints: Sequence[Array]) -> Array:
 def copies(rows: Array, prints: Array, twice: Array) -> Copies | None:
     """Which of some rows come more than once; None where none does.
 
-    Parameters
-    ----------
-    rows : array
-        (m, D).
-    prints : array
-        (m,), their fingerprints.
-    twice : array
-        What `repeated` returned, of these rows or of more.
+    `rows`: (m, D). `prints`: (m,), their fingerprints. `twice`: what `repeated` returned, of these rows or of more.
     """
     xp = array_namespace(rows)
     if twice.shape[0] == 0:
@@ -85,10 +78,7 @@ def copies(rows: Array, prints: Array, twice: Array) -> Copies | None:
 def ranked(logits: Any) -> Any:
     """The same logits for a pattern that ranks candidates: those of equal candidates are equal.
 
-    Parameters
-    ----------
-    logits : Dot
-        Of candidates in chunks, what equals what is found when they are read.
+    `logits`: of candidates in chunks, what equals what is found when they are read.
     """
     if isinstance(logits.candidates, ChunkedRows):
         return logits
@@ -100,18 +90,8 @@ def ranked(logits: Any) -> Any:
 def settled(s: Array, a: Array, b: Array, which: Copies, columns: slice) -> Array:
     """A block of products of rows in which equal candidates have equal ones.
 
-    Parameters
-    ----------
-    s : array
-        (n, columns), as a product of matrices gives it.
-    a : array
-        (n, D).
-    b : array
-        (m, D), all candidates.
-    which : Copies
-        Of b.
-    columns : slice
-        Those of the block.
+    `s`: (n, columns), as a product of matrices gives it. `a`: (n, D). `b`: (m, D), all candidates. `which`: of b.
+    `columns`: those of the block.
     """
     xp, several, first = array_namespace(s), which.repeated[columns], which.first[columns]
     if not bool(xp.any(several)):

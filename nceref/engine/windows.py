@@ -70,10 +70,7 @@ class Window:
 def windows(comparison: Comparison) -> Iterator[Window]:
     """The windows of a comparison that one of its terms touches, and at least one of each piece of the anchors.
 
-    Parameters
-    ----------
-    comparison : Comparison
-        Of rows in chunks.
+    `comparison`: of rows in chunks.
     """
     logits = comparison.logits
     fitted, bounded = comparison.fitted(largest_exponent(logits.like))
@@ -139,17 +136,8 @@ NO_EXTRAS = Extras()
 def fold(window: Window, rows: tuple[Rows, ...], extras: Extras = NO_EXTRAS) -> dict[str, dict[str, Any]]:
     """The first pass over a window.
 
-    Parameters
-    ----------
-    window : Window
-    rows : tuple of Rows
-        Of its pieces; the same object twice where they are one.
-    extras : Extras
-
-    Returns
-    -------
-    dict
-        States by name, under "rows" those of the anchors' piece, under "columns" those of the candidates'.
+    `rows`: of its pieces; the same object twice where they are one. Result: states by name, under "rows" those of the
+    anchors' piece, under "columns" those of the candidates'.
     """
     states: dict[str, dict[str, Any]] = {"rows": {}, "columns": {}}
     filled = _filled(window, rows, extras)
@@ -167,19 +155,9 @@ def pull(
 ) -> tuple[list[Array | None], dict[tuple[str, int], Any]]:
     """The second pass over a window.
 
-    Parameters
-    ----------
-    window, rows, extras
-        As for `fold`.
-    slopes : mapping
-        Of the anchors' piece under "rows", of the candidates' under "columns".
-
-    Returns
-    -------
-    by_rows : list of array or None
-        Gradient by the rows of each piece; None where there is none, or where an earlier one is the same piece.
-    others : dict
-        Gradients by scalars, and by offsets of columns, by name and first column.
+    `window` and `rows` and `extras`: as for `fold`. `slopes`: of the anchors' piece under "rows", of the candidates'
+    under "columns". `by_rows`: gradient by the rows of each piece; None where there is none, or where an earlier one is
+    the same piece. `others`: gradients by scalars, and by offsets of columns, by name and first column.
     """
     own = {name: slopes[term.along].get(name.removeprefix(MIRRORED)) for name, term in window.terms.items()}
     known = {name: pair for name, pair in own.items() if pair is not None}
@@ -194,15 +172,7 @@ def pull(
 def hardest(window: Window, rows: tuple[Rows, ...], extras: Extras = NO_EXTRAS) -> Least:
     """The most similar candidates of each anchor in a window, in order, for a pattern that keeps some of whole rows.
 
-    Parameters
-    ----------
-    window, rows, extras
-        As for `fold`.
-
-    Returns
-    -------
-    Least
-        (n, kept) each.
+    `window` and `rows` and `extras`: as for `fold`. Result: (n, kept) each.
     """
     filled = _filled(window, rows, extras)
     walk = Walk(filled, keep=False)
@@ -227,11 +197,7 @@ def _hardest(window: Window) -> HardestSoFar:
 def most_similar(parts: Sequence[Least], count: int) -> Least:
     """The `count` most similar of several lists of candidates, in order; ties go to the lower column.
 
-    Parameters
-    ----------
-    parts : sequence of Least
-        (n, some) each, in the order of the columns.
-    count : int
+    `parts`: (n, some) each, in the order of the columns.
     """
     xp = array_namespace(parts[0].logit)
     logit, column = (xp.concat(list(x), axis=1) for x in zip(*parts, strict=True))

@@ -28,12 +28,7 @@ class Ends(NamedTuple):
 
 
 class Arithmetic:
-    """Interval arithmetic with so many decimal digits.
-
-    Parameters
-    ----------
-    digits : int
-    """
+    """Interval arithmetic with so many decimal digits."""
 
     def __init__(self, digits: int) -> None:
         self.down, self.up = (
@@ -226,12 +221,7 @@ class Dual:
 
 
 class DecimalIntervals:
-    """The number system of a formula: intervals with their derivative along one direction.
-
-    Parameters
-    ----------
-    digits : int
-    """
+    """The number system of a formula: intervals with their derivative along one direction."""
 
     def __init__(self, digits: int) -> None:
         self.arithmetic = Arithmetic(digits)
@@ -303,14 +293,7 @@ def decimal_enclosures(loss: Loss, inputs: Mapping[str, Any], digits: int) -> di
 
     Derivatives are taken by reverse mode, as those of `certified`; `decimal_along` has other rules.
 
-    Parameters
-    ----------
-    loss : Loss
-        Whose formula.
-    inputs : mapping
-        What `bind` returned.
-    digits : int
-        Of every decimal.
+    `loss`: whose formula. `inputs`: what `bind` returned. `digits`: of every decimal.
     """
     return enclosures(loss, inputs, DecimalIntervals(digits))
 
@@ -320,20 +303,8 @@ def decimal_along(
 ) -> tuple[Enclosure, Enclosure]:
     """Enclosures of the value and of its derivative along one direction, by forward mode: one run of the formula.
 
-    Parameters
-    ----------
-    loss : Loss
-        Whose formula.
-    inputs : mapping
-        What `bind` returned.
-    digits : int
-        Of every decimal.
-    direction : mapping
-        Inputs to an array of integers in their shape.
-
-    Returns
-    -------
-    value, slope : Enclosure
+    `loss`: whose formula. `inputs`: what `bind` returned. `digits`: of every decimal. `direction`: inputs to an array
+    of integers in their shape.
     """
     given = arguments(loss, DecimalIntervals(digits), inputs)
     for name, steps in direction.items():
@@ -351,10 +322,7 @@ def _moved(steps: Iterator[int], x: Dual) -> Dual:
 def direction_of(gradients: Mapping[str, Any]) -> dict[str, Any]:
     """A direction by input with no two neighbors alike: 1, -2, 3, -4, 5, -1, 2, ...
 
-    Parameters
-    ----------
-    gradients : mapping
-        Input to an array of its gradient.
+    `gradients`: input to an array of its gradient.
     """
     places = {name: np.arange(np.size(x)).reshape(np.shape(x)) for name, x in gradients.items()}
     return {name: (place % 5 + 1) * np.where(place % 2, -1, 1) for name, place in places.items()}
@@ -363,12 +331,7 @@ def direction_of(gradients: Mapping[str, Any]) -> dict[str, Any]:
 def along(gradients: Mapping[str, Any], direction: Mapping[str, Any]) -> Enclosure:
     """The derivative along a direction that gradients give.
 
-    Parameters
-    ----------
-    gradients : mapping
-        Input to an object array of `Enclosure`.
-    direction : mapping
-        Input to an array of integers.
+    `gradients`: input to an object array of `Enclosure`. `direction`: input to an array of integers.
     """
     terms = [pair for name, x in gradients.items() for pair in zip(np.ravel(x), np.ravel(direction[name]), strict=True)]
     middle = sum((one.middle * int(n) for one, n in terms), Fraction(0))

@@ -16,17 +16,9 @@ _MOST_EXPONENT = math.floor(MOST_DIGITS * math.log(10) / 2)
 def digits_of_exponents(bound: BoundLoss, largest: Callable[[Mapping[str, Any]], Any]) -> int:
     """Digits to begin with: a loss or a slope is either 0 or hardly smaller than exp(-2 max |exponent|).
 
-    Parameters
-    ----------
-    bound : BoundLoss
-        Whose formula.
-    largest : callable
-        The largest exponent of the formula, a number of mpmath, at some arguments.
-
-    Raises
-    ------
-    InputError
-        Where they are more than 20,000: it names the argument that is farthest from 1, and what it can be.
+    `bound`: whose formula. `largest`: the largest exponent of the formula, a number of mpmath, at some arguments.
+    Raises `InputError` where they are more than 20,000: it names the argument that is farthest from 1, and what it can
+    be.
     """
     exponent = largest(bound.arguments)
     if exponent <= _MOST_EXPONENT:

@@ -119,12 +119,7 @@ class ExponentRange(Mpmath):
 
 
 class Vector:
-    """Numbers of a system side by side: what reverse mode adds up of rows.
-
-    Parameters
-    ----------
-    numbers : iterable of number
-    """
+    """Numbers of a system side by side: what reverse mode adds up of rows."""
 
     def __init__(self, numbers: Iterable[Number]) -> None:
         self.numbers = list(numbers)
@@ -142,12 +137,7 @@ class Vector:
 
 
 class BallVector:
-    """Balls side by side, as a matrix of python-flint with one row.
-
-    Parameters
-    ----------
-    numbers : iterable of ball
-    """
+    """Balls side by side, as a matrix of python-flint with one row."""
 
     def __init__(self, numbers: Iterable[Number]) -> None:
         import flint

@@ -110,25 +110,10 @@ def with_gradients(
 ) -> tuple[Any, Any, dict[str, Any]]:
     """The formula and all its derivatives in one number system, by reverse mode.
 
-    Parameters
-    ----------
-    loss : Loss
-        Whose formula.
-    inputs : mapping
-        What `bind` returned.
-    base : number system
-        Of real numbers.
-    of_rows : collection of int, optional
-        The rows that count; the others are 0, and the mean is divided by as many as before. Default: all.
-
-    Returns
-    -------
-    value : number
-        Under the reduction "mean".
-    rows : list of numbers or None
-        None for a loss without rows.
-    slopes : dict
-        Derivatives of the value by every differentiable input, in nested lists.
+    `loss`: whose formula. `inputs`: what `bind` returned. `base`: of real numbers. `of_rows`: the rows that count; the
+    others are 0, and the mean is divided by as many as before. Default: all. `value`: under the reduction "mean".
+    `rows`: none for a loss without rows. `slopes`: derivatives of the value by every differentiable input, in nested
+    lists.
     """
     given = arguments(loss, base, inputs)
     variables = {
@@ -312,11 +297,7 @@ def _converged(name: str, at: Callable[[int], dict[str, Any]], precision: int, d
 def _settled(results: list[dict[str, Any]], precision: int, digits: int) -> dict[str, Any] | None:
     """The last result where each number agrees with the one before to `digits` digits, or is what rounding left of a 0.
 
-    Parameters
-    ----------
-    results : list of dict
-        At `precision` digits, and at twice, four times, ... as many.
-    precision, digits : int
+    `results`: at `precision` digits, and at twice, four times, ... as many.
     """
     out: dict[str, Any] = {}
     for name, node in results[-1].items():

@@ -14,13 +14,7 @@ Number = Any
 class Variable:
     """A number with what it was made of.
 
-    Parameters
-    ----------
-    base : number system
-        Of the value and of the derivatives.
-    value : number
-    parents : iterable of (Variable, number)
-        With the derivative by each; empty for an input.
+    `base`: of the value and of the derivatives. `parents`: with the derivative by each; empty for an input.
 
     Attributes
     ----------
@@ -104,11 +98,6 @@ def value_of(x: Any) -> Number:
 class VariableRow:
     """Variables, or numbers, side by side: one step between the many products of rows and what is in the rows.
 
-    Parameters
-    ----------
-    base : number system
-    elements : list of Variable or number
-
     Attributes
     ----------
     vector : Vector
@@ -158,10 +147,7 @@ def row_of(base: Any, elements: list[Any]) -> VariableRow:
 class ReverseMode:
     """The number system of a formula of variables and of numbers of another system.
 
-    Parameters
-    ----------
-    base : number system
-        Of real numbers.
+    `base`: of real numbers.
     """
 
     def __init__(self, base: Any) -> None:

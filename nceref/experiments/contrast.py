@@ -29,21 +29,8 @@ def run(
 ) -> Results:
     """Train and measure every setting with a seed.
 
-    Parameters
-    ----------
-    seed : int
-        Draws data, weights and batches.
-    on_progress : callable
-        Called with a `Job` after each setting.
-    data : callable
-        `data(seed)` returns the samples.
-    settings : sequence of Setting
-    training : Training
-
-    Returns
-    -------
-    Results
-        Of one seed.
+    `seed`: draws data, weights and batches. `on_progress`: called with a `Job` after each setting. `data`: `data(seed)`
+    returns the samples. Result: of one seed.
     """
 
     def measured(setting: Setting, samples: Samples, seed: int) -> tuple[Mapping[str, float], tuple[float, ...]]:

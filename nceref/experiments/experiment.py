@@ -183,15 +183,7 @@ class Experiment:
 def judge(statement: Statement, results: Results) -> Finding:
     """Decide a statement by the rule that the module states.
 
-    Parameters
-    ----------
-    statement : Statement
-    results : Results
-        Of two or more seeds; of one, the verdict is that there is none.
-
-    Returns
-    -------
-    Finding
+    `results`: of two or more seeds; of one, the verdict is that there is none.
     """
     contrasts = [contrast.values(results) for contrast in statement.contrasts]
     if len(results.seeds) < 2:
@@ -226,28 +218,11 @@ def run(
 ) -> Results:  # fmt: skip
     """Run an experiment, each seed on one thread: its sums have the same order every time.
 
-    Parameters
-    ----------
-    experiment : Experiment
-    seeds : int, optional
-        How many; None: as many as it takes by default.
-    on_progress : callable, optional
-        Called with each job that is done; with several processes once a seed is done.
-    first : int
-        The first seed; the others follow it.
-    processes : int
-        Seeds that are run at the same time. Each process imports the main module anew, so a script that runs
-        several must have its work below ``if __name__ == "__main__"``.
-
-    Returns
-    -------
-    Results
-        In the order of the seeds, the same for any number of processes.
-
-    Raises
-    ------
-    InputError
-        If there is no seed.
+    `seeds`: how many; None: as many as it takes by default. `on_progress`: called with each job that is done; with
+    several processes once a seed is done. `first`: the first seed; the others follow it. `processes`: seeds that are
+    run at the same time. Each process imports the main module anew, so a script that runs several must have its work
+    below ``if __name__ == "__main__"``. Result: in the order of the seeds, the same for any number of processes. Raises
+    `InputError` if there is no seed.
     """
     of_kind = {"an Experiment": isinstance(experiment, Experiment), "a function": callable(on_progress)}
     for (what, right), name in zip(of_kind.items(), ("experiment", "on_progress"), strict=True):

@@ -22,17 +22,7 @@ def unit(z: Array) -> Array:
 def probed(z: Array, labels: Array, test: Array) -> Array:
     """Labels of test rows by a linear probe: logistic regression on standardized features, to convergence.
 
-    Parameters
-    ----------
-    z : (N, D) array
-        Training features.
-    labels : (N,) array of int
-    test : (M, D) array
-        Test features.
-
-    Returns
-    -------
-    (M,) array of int
+    `z`: training features. `test`: test features.
     """
     from scipy.optimize import minimize
 
@@ -57,12 +47,7 @@ def probed(z: Array, labels: Array, test: Array) -> Array:
 def neighbor_accuracy(z: Array, labels: Array, test: Array, test_labels: Array, k: int = 5) -> float:
     """Share of test rows whose k most similar training rows vote for their label; a tie goes to the lower label.
 
-    Parameters
-    ----------
-    z, test : (N, D) and (M, D) arrays
-        Unit rows.
-    labels, test_labels : (N,) and (M,) arrays of int
-    k : int
+    `z` and `test`: unit rows.
     """
     # A stable sort: equally similar rows count in the order of the data, on every platform.
     nearest = np.argsort(-(test @ z.T), axis=1, kind="stable")[:, :k]
@@ -98,12 +83,7 @@ def class_accuracy(predicted: Array, labels: Array) -> Array:
 def slope(counts: Array, sizes: Array) -> float:
     """Slope of the least-squares line through log size against log count.
 
-    Parameters
-    ----------
-    counts : (C,) array
-        Training samples of each class.
-    sizes : (C,) array
-        NaN for a class that has none, which is left out.
+    `counts`: training samples of each class. `sizes`: NaN for a class that has none, which is left out.
     """
     seen = np.isfinite(sizes)
     return float(np.polyfit(np.log(counts[seen]), np.log(sizes[seen]), 1)[0])

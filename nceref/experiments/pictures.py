@@ -14,15 +14,8 @@ from nceref.output.figure import BLACK, BLUE, COLORS, GRAY, GREEN, PURPLE, VERMI
 def temperatures(canvas: Any, results: Results, *, curve: Mapping[str, float], apart: str) -> None:
     """Tolerance against uniformity, and both and the accuracies against temperature; the setting `apart` stands apart.
 
-    Parameters
-    ----------
-    canvas : matplotlib figure
-        Empty.
-    results : Results
-    curve : mapping
-        Settings and their temperatures, in rising order.
-    apart : str
-        A setting without a temperature.
+    `canvas`: empty. `curve`: settings and their temperatures, in rising order. `apart`: a setting without a
+    temperature.
     """
     panels = canvas.subplots(4, 1, height_ratios=(1.4, 1, 1, 1))
     _trade(panels[0], results, curve, apart)

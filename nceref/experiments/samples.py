@@ -54,23 +54,9 @@ def long_tail(classes: int, most: int, least: int) -> Array:
 def synthetic(seed: int, counts: Array, *, latent: int, width: float = 1.0, test: int = 50) -> Samples:
     """Normal classes in a latent space, mixed by a random tanh layer into 32 features.
 
-    Parameters
-    ----------
-    seed : int
-        Draws classes, mixing and samples.
-    counts : array of int
-        Training samples of each class.
-    latent : int
-        Dimensions of the latent space.
-    width : float
-        Standard deviation within a class; that of the class means is 1.
-    test : int
-        Test samples of each class.
-
-    Returns
-    -------
-    Samples
-        Rows of 32 features in (-1, 1), float32.
+    `seed`: draws classes, mixing and samples. `counts`: training samples of each class. `latent`: dimensions of the
+    latent space. `width`: standard deviation within a class; that of the class means is 1. `test`: test samples of each
+    class. Result: rows of 32 features in (-1, 1), float32.
     """
     # A stream of its own: training draws from [seed, 1] to [seed, 3], digits from [seed, 12].
     rng = np.random.default_rng([seed, 11])
@@ -95,26 +81,9 @@ def noise_and_dropout(rng: np.random.Generator, x: Array) -> Array:
 def digits(seed: int, counts: Array | None = None, *, test: int = 50) -> Samples:
     """Handwritten digits of 8 x 8 pixels, of mean 0 and deviation 1 over all pixels, split at random.
 
-    Parameters
-    ----------
-    seed : int
-        Draws the split.
-    counts : array of int, optional
-        Training samples of each digit; None: all that are not tested on.
-    test : int
-        Test samples of each digit.
-
-    Returns
-    -------
-    Samples
-        Rows of 64 pixels, float32.
-
-    Raises
-    ------
-    InputError
-        If there are not so many of a digit.
-    UnavailableError
-        If scikit-learn is not installed.
+    `seed`: draws the split. `counts`: training samples of each digit; None: all that are not tested on. `test`: test
+    samples of each digit. Result: rows of 64 pixels, float32. Raises `InputError` if there are not so many of a digit.
+    Raises `UnavailableError` if scikit-learn is not installed.
     """
     images, labels = _digits()
     order = np.random.default_rng([seed, 12]).permutation(len(labels))
@@ -146,16 +115,7 @@ def moved(rng: np.random.Generator, x: Array) -> Array:
 
     Each is read off between pixels, linearly; outside of an image is the least value of all of them.
 
-    Parameters
-    ----------
-    rng : Generator
-    x : (N, 64) array
-        Rows of pixels.
-
-    Returns
-    -------
-    (N, 64) array
-        In float32.
+    `x`: rows of pixels. Result: in float32.
     """
     from scipy.ndimage import map_coordinates
 

@@ -59,25 +59,8 @@ def trained(
 ) -> Trained:
     """An encoder trained with one loss and seed.
 
-    Parameters
-    ----------
-    setting : Setting
-    training : Training
-    samples : Samples
-    seed : int
-        Draws weights and batches; the same for every setting, so that differences are those of the losses.
-    watch : callable, optional
-        Called with a `Moment` for each step.
-
-    Returns
-    -------
-    Trained
-        With one member.
-
-    Raises
-    ------
-    NcerefError
-        If training diverges.
+    `seed`: draws weights and batches; the same for every setting, so that differences are those of the losses. `watch`:
+    called with a `Moment` for each step. Result: with one member. Raises `NcerefError` if training diverges.
     """
     network = mlp(training.sizes)
     if setting.reads == CLASSIFIER:
@@ -108,23 +91,9 @@ def each(
 ) -> Results:
     """Run all settings with a seed.
 
-    Parameters
-    ----------
-    seed : int
-    on_progress : callable
-        Called with a `Job` after each setting.
-    data : callable
-        `data(seed)` returns the samples, which all settings share.
-    settings : sequence of Setting
-    measured : callable
-        Returns the measures by name and, by class, the numbers of a curve.
-    measures : sequence of Measure
-        Those that are kept.
-
-    Returns
-    -------
-    Results
-        Of one seed.
+    `on_progress`: called with a `Job` after each setting. `data`: `data(seed)` returns the samples, which all settings
+    share. `measured`: returns the measures by name and, by class, the numbers of a curve. `measures`: those that are
+    kept. Result: of one seed.
     """
     samples = data(seed)
     values: dict[str, dict[str, tuple[float, ...]]] = {}

@@ -44,18 +44,9 @@ def replace(path: PathLike, content: bytes, option: str = "") -> None:
     power failure. A killed process may leave a draft in the folder, under a name of its own; the next one that writes
     there removes it. A link stays a link, and what it points to is replaced. Devices and pipes are written to.
 
-    Parameters
-    ----------
-    path : path
-        Its folder must be there, as for other tools; see `make_folder`.
-    content : bytes
-    option : str, optional
-        The option that names the file, for messages.
-
-    Raises
-    ------
-    FileError
-        If it cannot be written, or is a file that may not be written to; the old file stays as it was.
+    `path`: its folder must be there, as for other tools; see `make_folder`. `option`: the option that names the file,
+    for messages. Raises `FileError` if it cannot be written, or is a file that may not be written to; the old file
+    stays as it was.
     """
     with _errors("write", path, option):
         old = _status(path)
@@ -146,20 +137,7 @@ def _lock(descriptor: int, wait: bool = False) -> None:
 def make_folder(path: PathLike, option: str = "") -> Path:
     """Make a folder for several files, with those above it, unless it is there.
 
-    Parameters
-    ----------
-    path : path
-    option : str, optional
-        The option that names it, for messages.
-
-    Returns
-    -------
-    Path
-
-    Raises
-    ------
-    FileError
-        If it cannot be made, or is a file.
+    `option`: the option that names it, for messages. Raises `FileError` if it cannot be made, or is a file.
     """
     with _errors("write", path, option):
         Path(path).mkdir(parents=True, exist_ok=True)
@@ -186,18 +164,8 @@ def write_text(path: PathLike, text: str, option: str = "") -> None:
 def read(path: PathLike, option: str = "", most: int | None = None) -> bytes:
     """The content of a regular file.
 
-    Parameters
-    ----------
-    path : path
-    option : str, optional
-        The option that names the file, for messages.
-    most : int, optional
-        Bytes that it may have.
-
-    Raises
-    ------
-    FileError
-        If there is no such file, it cannot be read, or it is too large.
+    `option`: the option that names the file, for messages. `most`: bytes that it may have. Raises `FileError` if there
+    is no such file, it cannot be read, or it is too large.
     """
     with _errors("read", path, option):
         # A device may have no end, and a pipe nobody who writes.
@@ -226,18 +194,9 @@ def must_be_writable(
 ) -> None:
     """Check that all output can be written, before the work begins and not after it.
 
-    Parameters
-    ----------
-    folders, files : mappings
-        Paths by option; None: the option is not used; a file -: standard output. Nothing is created. A folder need
-        not be there, that of a file must.
-    inputs : mapping, optional
-        Files that are read, by option, which no output may replace.
-
-    Raises
-    ------
-    InputError
-        If one cannot be written, or two options name the same file.
+    `folders` and `files`: paths by option; None: the option is not used; a file -: standard output. Nothing is created.
+    A folder need not be there, that of a file must. `inputs`: files that are read, by option, which no output may
+    replace. Raises `InputError` if one cannot be written, or two options name the same file.
     """
     wanted = {option: path for option, path in files.items() if path is not None}
     seen: dict[str, str] = {}

@@ -115,17 +115,8 @@ def columns(
 ) -> Iterator[Line]:
     """Lines of columns with a gap between them; entries that are too long are folded.
 
-    Parameters
-    ----------
-    lines : iterable of sequence of Span
-        Of each line, an entry a column.
-    widths : sequence of int
-        Of the columns. Where they are too wide for the page, those of text get narrower.
-    page : int
-        Width of the page.
-    numbers : sequence of bool
-        Whether a column stands to the right.
-    indent : int
+    `lines`: of each line, an entry a column. `widths`: of the columns. Where they are too wide for the page, those of
+    text get narrower. `page`: width of the page. `numbers`: whether a column stands to the right.
     """
     numbers = numbers or [False] * len(widths)
     widths = narrowed(widths, numbers, page - indent - GAP * (len(widths) - 1))

@@ -13,22 +13,8 @@ from nceref.output.text import harmless
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[bool] = ()) -> str:
     """One table, without a newline at its end.
 
-    Parameters
-    ----------
-    header : sequence of str
-    rows : iterable of sequence of str
-        As long as the header; in an entry, a vertical bar is escaped, and a line end is a space.
-    right : sequence of bool
-        Which columns are aligned on the right; none if left out.
-
-    Returns
-    -------
-    str
-
-    >>> print(markdown_table(("loss", "cases"), [("dcl", "38")], right=(False, True)))
-    | loss | cases |
-    | --- | ---: |
-    | dcl | 38 |
+    `rows`: as long as the header; in an entry, a vertical bar is escaped, and a line end is a space. `right`: which
+    columns are aligned on the right; none if left out.
     """
     sides = ["---:" if side else "---" for side in right] or ["---"] * len(header)
     lines = (header, sides, *rows)
@@ -43,10 +29,7 @@ def markers(name: str) -> tuple[str, str]:
 def update_part(path: str | os.PathLike[str], name: str, content: str) -> bool:
     """Write a generated part of a page between its `markers`, and return whether the file changed.
 
-    Raises
-    ------
-    InputError
-        If the markers are not there, once each and in order.
+    Raises `InputError` if the markers are not there, once each and in order.
     """
     begin, end = markers(name)
     old = Path(path).read_text(encoding="utf-8")
@@ -72,18 +55,6 @@ def _entry(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    r"""Words that no reader of Markdown takes for markup; what stands between backticks is code, and stays.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    str
-
-    >>> print(escaped("s_ij < 1, see `a_b`"))
-    s\_ij \< 1, see `a_b`
-    """
+    r"""Words that no reader of Markdown takes for markup; what stands between backticks is code, and stays."""
     parts = re.split("(`[^`]+`)", text)
     return "".join(part if i % 2 else re.sub(r"[\\`*_{}\[\]<>#$~]", r"\\\g<0>", part) for i, part in enumerate(parts))

@@ -25,15 +25,8 @@ _INDICES = 2
 def formula(text: str) -> Markup:
     """A formula with its indices below and its exponents above; words that it has stay words.
 
-    Parameters
-    ----------
-    text : str
-        As the terminal prints it; what differs stands between ``<<`` and ``>>``.
-
-    Returns
-    -------
-    Markup
-        With the text as its label for a screen reader.
+    `text`: as the terminal prints it; what differs stands between ``<<`` and ``>>``. Result: with the text as its label
+    for a screen reader.
     """
     plain = re.sub("<<|>>", "", text)
     return element("span", join(_Line(text).pieces()), role="math", aria_label=plain, class_="formula")

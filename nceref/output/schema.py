@@ -41,21 +41,9 @@ class Problem(NamedTuple):
 def check(content: Any, schema: Path, where: str, part: str = "") -> None:
     """Refuse data that a schema does not admit.
 
-    Parameters
-    ----------
-    content : object
-        Mappings, lists, text, numbers, truth values and None.
-    schema : path
-        A file of the package.
-    where : str
-        The file that was read, for the message.
-    part : str, optional
-        The definition of the schema that is meant; default: the whole.
-
-    Raises
-    ------
-    InputError
-        With the place of the first problem, what stands there, and what was expected.
+    `content`: mappings, lists, text, numbers, truth values and None. `schema`: a file of the package. `where`: the file
+    that was read, for the message. `part`: the definition of the schema that is meant; default: the whole. Raises
+    `InputError` with the place of the first problem, what stands there, and what was expected.
     """
     known = _schema(schema)
     problem = next(_problems(content, known["$defs"][part] if part else known, known, ""), None)

@@ -65,10 +65,7 @@ class ClosedPipeError(Exception):
 def guarded() -> Iterator[None]:
     """Within it, writing to standard output succeeds or raises one of the two; standard error never raises.
 
-    Raises
-    ------
-    OutputError, ClosedPipeError
-        At the end too, for what stands in the buffer until then.
+    Raises `OutputError, ClosedPipeError` at the end too, for what stands in the buffer until then.
     """
     _occupy()
     codecs.register_error(_HANDLER, _written)

@@ -77,15 +77,7 @@ def axes_of(marks: Sequence[Mark], logarithmic: bool = True, beside: int = 4) ->
 def strip_plot(marks: Sequence[Mark], axes: Axes) -> Markup:
     """The picture; readers who cannot see it are served by the words beside it, so it is hidden from them.
 
-    Parameters
-    ----------
-    marks : sequence of Mark
-    axes : Axes
-
-    Returns
-    -------
-    Markup
-        An ``svg`` whose marks are links.
+    Result: an ``svg`` whose marks are links.
     """
     bound = axes.y(1.0)
     size = {"width": axes.right - _LEFT, "height": f"{_BOTTOM - bound:.1f}"}

@@ -20,15 +20,8 @@ _FOR_NOW = frozenset({errno.EAGAIN, errno.ENOMEM})
 def refuse_older(*packages: ModuleType) -> None:
     """Raise for a package that is older than what is needed: another one that was installed later may have brought it.
 
-    Parameters
-    ----------
-    *packages : module
-        As they were imported, of those in `OLDEST`.
-
-    Raises
-    ------
-    UnavailableError
-        With the version that is needed and the one that is there.
+    `*packages`: as they were imported, of those in `OLDEST`. Raises `UnavailableError` with the version that is needed
+    and the one that is there.
     """
     for package in packages:
         # click has had none of its own since 8.2, and would warn where it is asked for one.
@@ -48,12 +41,7 @@ def _release(version: str) -> tuple[int, ...]:
 
 @cache
 def threads_available() -> bool:
-    """Whether a thread can be started; one is, to find out.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether a thread can be started; one is, to find out."""
     from threading import Thread
 
     thread = Thread(target=int)
@@ -68,14 +56,7 @@ def threads_available() -> bool:
 def processes_available(*, attempt: bool = True) -> bool:
     """Whether processes can be started, and threads that talk to them.
 
-    Parameters
-    ----------
-    attempt : bool
-        Whether a process is started to find out, once; without it, the name of the platform is all that counts.
-
-    Returns
-    -------
-    bool
+    `attempt`: whether a process is started to find out, once; without it, the name of the platform is all that counts.
     """
     return sys.platform not in _WITHOUT_PROCESSES and (not attempt or (_starts_processes() and threads_available()))
 

@@ -25,14 +25,7 @@ def out_of(part: int, whole: int, noun: str) -> str:
 def alike(name: str, known: Iterable[str], cutoff: float = 0.6) -> list[str]:
     """Those of the same letters, or else those that begin with them, or else the nearest three.
 
-    Parameters
-    ----------
-    name : str
-        As it was given.
-    known : iterable of str
-        All names.
-    cutoff : float
-        How near: the share of letters in common, between 0 and 1.
+    `name`: as it was given. `known`: all names. `cutoff`: how near: the share of letters in common, between 0 and 1.
     """
     word, plain = letters(name), {letters(k): k for k in known}
     if word in plain:

@@ -143,19 +143,8 @@ class BrokenError(Exception):
 def concrete(chain: Chain, size: Mapping[Any, int], expression: Any) -> Any:
     """An expression without names, sums and indices: entries s[0], s[1] become symbols s0, s1.
 
-    Parameters
-    ----------
-    chain : Chain
-        Whose names are replaced by their definitions.
-    size : mapping
-        Integers for symbolic sizes and free indices.
-    expression : SymPy expression
-        One side of a step.
-
-    Returns
-    -------
-    SymPy expression
-        Derivatives, integrals and limits in it still stand.
+    `chain`: whose names are replaced by their definitions. `size`: integers for symbolic sizes and free indices.
+    `expression`: one side of a step. Result: derivatives, integrals and limits in it still stand.
     """
     return _concrete(chain, tuple(size.items()), expression)
 

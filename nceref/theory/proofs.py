@@ -31,10 +31,7 @@ EITHER = {"numbers", "follows", "increasing"}
 def prove(chain: Chain, step: Step) -> str:
     """Check one step; returns what is printed below it.
 
-    Raises
-    ------
-    BrokenError
-        If it does not follow.
+    Raises `BrokenError` if it does not follow.
     """
     if (step.sign == "=") != (step.check in EQUATIONS) and step.check not in EITHER:
         msg = f"a step by {step.check} has not the sign {step.sign}"

@@ -106,14 +106,7 @@ def chosen(ids: Sequence[str]) -> list[Claim]:
 def counter(claim: Claim) -> Counter | None:
     """The counterexample, evaluated; it must break the published statement and leave the precise one whole.
 
-    Parameters
-    ----------
-    claim : Claim
-
-    Returns
-    -------
-    Counter or None
-        None if the claim has none.
+    Result: none if the claim has none.
     """
     given = claim.counterexample
     if given is None or callable(given):
@@ -129,16 +122,7 @@ def counter(claim: Claim) -> Counter | None:
 def run(claim: Claim, kind: str) -> Evidence:
     """Run one piece of evidence.
 
-    Parameters
-    ----------
-    claim : Claim
-    kind : {"symbolic", "numeric", "property", "counterexample"}
-        One that the claim has.
-
-    Returns
-    -------
-    Evidence
-        With the seconds that it took.
+    `kind`: one that the claim has. Result: with the seconds that it took.
     """
     start = perf_counter()
     held, shown = _run(claim, kind)
@@ -185,15 +169,7 @@ def _broken(topic: str) -> str:
 def judged(claim: Claim) -> tuple[tuple[Any, ...], tuple[Verdict, ...]]:
     """Compute the published numbers of a claim, those of its table first, and the verdict on each.
 
-    Parameters
-    ----------
-    claim : Claim
-
-    Returns
-    -------
-    computed : tuple
-        Numbers, tuples of numbers, or None where nothing can be computed here.
-    verdicts : tuple of Verdict
+    `computed`: numbers, tuples of numbers, or None where nothing can be computed here.
     """
     compared = []
     for value in cells(claim):
@@ -216,20 +192,8 @@ def cells(claim: Claim) -> list[Value]:
 def derive(claim: Claim, evidence: Sequence[Evidence], cells: Sequence[Verdict]) -> tuple[Verdict | None, str]:
     """Derive the verdict of a claim by the table of rules of this module.
 
-    Parameters
-    ----------
-    claim : Claim
-    evidence : sequence of Evidence
-        All of it, already run.
-    cells : sequence of Verdict
-        Those of the published numbers.
-
-    Returns
-    -------
-    verdict : Verdict or None
-        None if something does not hold.
-    reason : str
-        Why.
+    `evidence`: all of it, already run. `cells`: those of the published numbers. `verdict`: none if something does not
+    hold. `reason`: why.
     """
     for piece in evidence:
         if not piece.held:
@@ -296,14 +260,7 @@ def _run_group(group: Sequence[tuple[str, str]]) -> list[Evidence]:
 def prove(chosen: Sequence[Claim]) -> Iterator[Evidence]:
     """Run all evidence, that of one derivation together; in several processes where there is much of it, if possible.
 
-    Parameters
-    ----------
-    chosen : sequence of Claim
-
-    Yields
-    ------
-    Evidence
-        Group by group, each once its group is done.
+    Each: group by group, each once its group is done.
     """
     todo = tasks(chosen)
     # A spawned process imports everything anew, which a few pieces of evidence do not repay.

@@ -15,10 +15,7 @@ class UndecidedError(Exception):
 class NormalForm:
     """Expressions of one chain, in which every sum is a symbol, the same one for the same sum.
 
-    Parameters
-    ----------
-    ranges : mapping
-        For free indices such as i, the first and last value.
+    `ranges`: for free indices such as i, the first and last value.
     """
 
     def __init__(self, ranges: Mapping[Any, tuple[Any, Any]]) -> None:
@@ -170,12 +167,7 @@ def positive(expression: Any, facts: Any = None) -> bool:
 def nonnegative(expression: Any, facts: Any = None) -> bool:
     """Whether an expression is at least 0 by the signs of its parts; False decides nothing.
 
-    Parameters
-    ----------
-    expression : SymPy expression
-        Over real symbols.
-    facts : mapping, optional
-        Expressions that are known to be positive (True) or at least 0 (False).
+    `expression`: over real symbols. `facts`: expressions that are known to be positive (True) or at least 0 (False).
     """
     return _sign(expression, facts or {}, strict=False)
 

@@ -49,13 +49,7 @@ def split(columns: Sequence[str], rows: TableRows) -> tuple[Sequence[str], Seque
 def lines(quantities: Sequence[str], row: TableRow, show: Show) -> list[tuple[str, ...]]:
     """Name, published, computed and verdict of each quantity that a row has.
 
-    Parameters
-    ----------
-    quantities : sequence of str
-        Columns.
-    row : mapping
-    show : callable
-        Writes a computed value.
+    `quantities`: columns. `show`: writes a computed value.
     """
     return [(name, *three(row[name], show)) for name in quantities if row.get(name) is not None]
 
@@ -117,15 +111,8 @@ def tally(rows: TableRows) -> str:
 def plain(value: Any) -> Any:
     """A value ready for JSON; what is not finite becomes None.
 
-    Parameters
-    ----------
-    value : object
-        A `Cell`, a number, a sequence of them, or text.
-
-    Returns
-    -------
-    object
-        A `Cell` as a mapping with ``published``, ``computed`` and ``verdict``; a tuple as a list.
+    `value`: a `Cell`, a number, a sequence of them, or text. Result: a `Cell` as a mapping with ``published``,
+    ``computed`` and ``verdict``; a tuple as a list.
     """
     if isinstance(value, Cell):
         return {"published": value.published, "computed": plain(value.computed), "verdict": verdict(value).value}

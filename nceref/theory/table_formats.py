@@ -33,18 +33,12 @@ _COLORS |= {Verdict.TRUNCATED: "yellow", Verdict.FLOAT32_ARTIFACT: "yellow", Ver
 def render(table: Table, format: str = "text", digits: int | None = None) -> str:
     """Write one table out as a string that ends in a newline; its rows are computed now.
 
-    Parameters
-    ----------
-    table : Table
-    format : {"text", "markdown", "latex", "csv", "json"}
-        Text has the width and the colors of the terminal; where there is none, it is plain and as wide as COLUMNS says,
-        or else 80.
-        LaTeX has as many digits of a computed number as the published one beside it, six where there is none. The
-        others carry 12, which every machine computes alike. Any other word raises `InputError`.
-    digits : int, optional
-        Significant digits of computed numbers, 1 to 17; a number that has fewer stays as it is, and a published one as
-        it is printed; no more than 12 are shown. Verdicts are those of all digits. JSON has 12; with this it raises
-        `InputError`.
+    `format`: text has the width and the colors of the terminal; where there is none, it is plain and as wide as COLUMNS
+    says, or else 80. LaTeX has as many digits of a computed number as the published one beside it, six where there is
+    none. The others carry 12, which every machine computes alike. Any other word raises `InputError`. `digits`:
+    significant digits of computed numbers, 1 to 17; a number that has fewer stays as it is, and a published one as it
+    is printed; no more than 12 are shown. Verdicts are those of all digits. JSON has 12; with this it raises
+    `InputError`.
     """
     writer, _ = _format(format, digits)
     return text(table, digits=digits, **screen()) if format == "text" else writer(table)
@@ -59,27 +53,10 @@ def save(
 ) -> list[Path]:
     """Write each table to a file of its own, named after the table; text is plain and 80 columns wide.
 
-    Parameters
-    ----------
-    tables : iterable of Table
-    format : {"text", "markdown", "latex", "csv", "json"}
-        Any other word raises `InputError`.
-    folder : path
-        Created if it does not exist.
-    on_progress : callable, optional
-        Called after each file, with "replaced" if one with other content was there or else "wrote", and with the path.
-    digits : int, optional
-        As in `render`.
-
-    Returns
-    -------
-    list of Path
-        In the order of the tables.
-
-    Raises
-    ------
-    FileError
-        If a file cannot be written; the message says where and why. Files written before it stay.
+    `format`: any other word raises `InputError`. `folder`: created if it does not exist. `on_progress`: called after
+    each file, with "replaced" if one with other content was there or else "wrote", and with the path. `digits`: as in
+    `render`. Result: in the order of the tables. Raises `FileError` if a file cannot be written; the message says where
+    and why. Files written before it stay.
     """
     writer, suffix = _format(format, digits)
     paths, made = [], files.make_folder(folder)
@@ -156,11 +133,7 @@ def page_of(table: Table, digits: int | None = None) -> Page:
 def summary(tables: Iterable[Table], digits: int | None = None) -> Page:
     """How many published numbers of all these tables agree, and every one that does not, by verdict.
 
-    Parameters
-    ----------
-    tables : iterable of Table
-    digits : int, optional
-        Significant digits of computed numbers; 6 by default.
+    `digits`: significant digits of computed numbers; 6 by default.
     """
     judged = [entry for table in tables for entry in _judged(table)]
     count = Counter(one for one, *_ in judged)
@@ -213,15 +186,8 @@ def comparison(columns: Sequence[str], rows: TableRows, width: int, digits: Sequ
 
     Where the width is too small for a line, each quantity gets a block.
 
-    Parameters
-    ----------
-    columns : sequence of str
-    rows : sequence of mapping
-        With at least one `Cell`.
-    width : int
-        Columns of the page.
-    digits : sequence of int
-        The first of them is how many a computed number has.
+    `rows`: with at least one `Cell`. `width`: columns of the page. `digits`: the first of them is how many a computed
+    number has.
     """
     page = Page()
     keys, quantities = table_cells.split(columns, rows)

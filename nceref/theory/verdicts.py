@@ -52,19 +52,8 @@ def verdict(cell: Cell) -> Verdict:
     The enumeration has two more values, `true under conditions` and `imprecise`. They belong to sentences; no number
     gets them from this rule.
 
-    Parameters
-    ----------
-    cell : Cell
-        Published text, computed number or numbers, and their float32 evaluation where there is one.
-
-    Returns
-    -------
-    Verdict
-
-    Raises
-    ------
-    InputError
-        If the text is not a number or a list of numbers, or a computed number is not finite.
+    `cell`: published text, computed number or numbers, and their float32 evaluation where there is one. Raises
+    `InputError` if the text is not a number or a list of numbers, or a computed number is not finite.
 
     Examples
     --------
@@ -90,19 +79,8 @@ def verdict(cell: Cell) -> Verdict:
 def printed_numbers(text: str) -> tuple[Decimal, ...]:
     """Read the numbers of a printed cell, with the digits that are printed.
 
-    Parameters
-    ----------
-    text : str
-        One number, or several in brackets or between commas. An exponent that lost its "e" (6.1-06) is understood.
-
-    Returns
-    -------
-    tuple of Decimal
-
-    Raises
-    ------
-    InputError
-        If some part of the text is not a number.
+    `text`: one number, or several in brackets or between commas. An exponent that lost its "e" (6.1-06) is understood.
+    Raises `InputError` if some part of the text is not a number.
     """
     return tuple(_printed_number(part.strip(), text) for part in text.strip().strip("[]()").split(","))
 

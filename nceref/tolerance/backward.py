@@ -39,20 +39,8 @@ def block_slopes(
 ) -> Any:
     """D value / d logits, dense, and the bound on its error.
 
-    Parameters
-    ----------
-    terms : dict of Term
-        Those of one comparison that the value depends on.
-    s, ds : array of shape (n, m)
-    stats, errors : dict of array
-        Every statistic and the bound on its error, by the name of its term.
-    slopes, slope_errors : dict of array
-        The same of d value / d statistic.
-    fmt : RoundingFormat
-
-    Returns
-    -------
-    g, dg : array of shape (n, m)
+    `terms`: those of one comparison that the value depends on. `stats` and `errors`: every statistic and the bound on
+    its error, by the name of its term. `slopes` and `slope_errors`: the same of d value / d statistic.
     """
     g, dg, size = np.zeros_like(s), np.zeros_like(s), np.zeros_like(s)
     for name, term in terms.items():
@@ -136,20 +124,10 @@ def shifted_slopes(
 ) -> Array:
     """The bound on D value / d logits of a program that subtracts 1 from a probability, after a shift by the maximum.
 
-    Parameters
-    ----------
-    comparison : Comparison
-        Whose slopes.
-    block : tuple of array
-        Logits, the bound on their error, and the bound on their slopes without this.
-    relative : array
-        Relative error of a probability, by anchor.
-    load : array
-        What multiplies a probability, by anchor.
-    total : array
-        Bound on what the slopes of an anchor add up to, which is 0: it arrives at a maximum that is not detached.
-    fmt : RoundingFormat
-        The arithmetic.
+    `comparison`: whose slopes. `block`: logits, the bound on their error, and the bound on their slopes without this.
+    `relative`: relative error of a probability, by anchor. `load`: what multiplies a probability, by anchor. `total`:
+    bound on what the slopes of an anchor add up to, which is 0: it arrives at a maximum that is not detached. `fmt`:
+    the arithmetic.
     """
     s, ds, dg = block
     dg = dg + 4 * fmt.tiny * np.maximum(load, 1.0)[:, None]
@@ -199,17 +177,7 @@ class _Direction:
 def row_gradients(logits: Any, g: Array, dg: Array, fmt: RoundingFormat) -> Iterator[tuple[Rows, Array, Array, Array]]:
     """For every matrix of rows: its gradient, the sum of magnitudes in it, and the bound on its error.
 
-    Parameters
-    ----------
-    logits : Dot, SquaredDistance, PairedDistance or Given
-    g, dg : array of shape (n, m)
-    fmt : RoundingFormat
-
-    Yields
-    ------
-    rows : Rows
-    exact, size, error : array of the shape of the rows
-        `size` adds up magnitudes where `exact` adds up numbers: rounding errors are relative to it.
+    `exact, size, error`: `size` adds up magnitudes where `exact` adds up numbers: rounding errors are relative to it.
     """
     size = np.abs(g)
     if isinstance(logits, Dot):
@@ -263,18 +231,8 @@ def to_input(
 ) -> tuple[Array, Array]:
     """The gradient of one input and its bound, from those of its rows: back through the normalization, if any.
 
-    Parameters
-    ----------
-    part : Part
-        The input, and which of the rows are its own.
-    rows : Rows
-    exact, size, error : array of the shape of the rows
-        As `row_gradients` yields them.
-    fmt : RoundingFormat
-
-    Returns
-    -------
-    gradient, error : array of the shape of the input
+    `part`: the input, and which of the rows are its own. `exact` and `size` and `error`: as `row_gradients` yields
+    them.
     """
     exact, size, error = (x[part.span, :] for x in (exact, size, error))
     if part.length is not None:
@@ -305,16 +263,7 @@ def _shaped(rows: Array, x: Array) -> Array:
 def by_factor(logits: Any, g: Array, dg: Array, fmt: RoundingFormat) -> tuple[float, float]:
     """D value / d scalar of the factor = d factor / d scalar <similarities, G>, and the bound on its error.
 
-    Parameters
-    ----------
-    logits : Dot or Given
-        Whose factor has an input in it.
-    g, dg : array of shape (n, m)
-    fmt : RoundingFormat
-
-    Returns
-    -------
-    gradient, error : float
+    `logits`: whose factor has an input in it.
     """
     if isinstance(logits, Dot):
         (a, i), (b, j) = logits.anchors.balanced, logits.candidates.balanced

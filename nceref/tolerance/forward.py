@@ -68,15 +68,7 @@ def entry_costs(rows: Rows, fmt: RoundingFormat) -> Array:
 
     A textbook program needs no more than 4 roundings beside the sum: squares, root, a bound from below, division.
 
-    Parameters
-    ----------
-    rows : Rows
-        Rows of several inputs; those of an input with a `length` were normalized.
-    fmt : RoundingFormat
-
-    Returns
-    -------
-    array of shape (n, 1)
+    `rows`: rows of several inputs; those of an input with a `length` were normalized.
     """
     d = rows.values.shape[1]
     cost = np.zeros((rows.values.shape[0], 1))
@@ -90,15 +82,7 @@ def entry_costs(rows: Rows, fmt: RoundingFormat) -> Array:
 def logits_error(logits: Any, fmt: RoundingFormat) -> tuple[Array, Array]:
     """Dense logits and the bound on their error.
 
-    Parameters
-    ----------
-    logits : Dot, SquaredDistance, PairedDistance or Given
-        How two sets of rows become logits.
-    fmt : RoundingFormat
-
-    Returns
-    -------
-    s, ds : array of shape (n, m)
+    `logits`: how two sets of rows become logits.
     """
     s = _dense_logits(logits)
     extra = fmt.count(1 if fmt.textbook else 2) * fmt.u * np.abs(s) + _offset_error(logits, fmt)
@@ -129,16 +113,7 @@ def _dense_logits(logits: Any) -> Array:
 
 @lru_cache(maxsize=4)
 def products(logits: Dot) -> tuple[Array, Array]:
-    """Dot products of balanced rows, and what their terms add up to in magnitude.
-
-    Parameters
-    ----------
-    logits : Dot
-
-    Returns
-    -------
-    raw, size : array of shape (n, m)
-    """
+    """Dot products of balanced rows, and what their terms add up to in magnitude."""
     a, b = logits.anchors.balanced[0], logits.candidates.balanced[0]
     return a @ b.T, np.abs(a) @ np.abs(b).T
 
@@ -146,15 +121,7 @@ def products(logits: Dot) -> tuple[Array, Array]:
 def far_from(logits: Any, fmt: RoundingFormat) -> Array:
     """Magnitudes of what enters a squared distance: rows from the first one on, or from the origin.
 
-    Parameters
-    ----------
-    logits : SquaredDistance
-    fmt : RoundingFormat
-        A textbook program need not shift the rows.
-
-    Returns
-    -------
-    array of shape (n, D)
+    `fmt`: a textbook program need not shift the rows.
     """
     points = np.abs(logits.points.balanced[0])
     if fmt.textbook:
@@ -166,16 +133,7 @@ def far_from(logits: Any, fmt: RoundingFormat) -> Array:
 def distance_error(logits: Any, s: Array, fmt: RoundingFormat) -> Array:
     """The bound on the error of the distance of each pair.
 
-    Parameters
-    ----------
-    logits : PairedDistance
-    s : array of shape (n, 1)
-        The distances.
-    fmt : RoundingFormat
-
-    Returns
-    -------
-    array of shape (n, 1)
+    `s`: the distances.
     """
     x, y = logits.x.values, logits.y.values
     costs = entry_costs(logits.x, fmt), entry_costs(logits.y, fmt)
@@ -201,16 +159,7 @@ def _offset_error(logits: Any, fmt: RoundingFormat) -> Any:
 def pattern(term: Term, s: Array) -> tuple[Array, Array]:
     """Bool mask and weights of a term's pattern, dense.
 
-    Parameters
-    ----------
-    term : Term
-    s : array of shape (n, m)
-        The logits.
-
-    Returns
-    -------
-    mask, weight : array
-        The term's own rows first; the weight is 0 outside the mask.
+    `s`: the logits. `mask, weight`: the term's own rows first; the weight is 0 outside the mask.
     """
     view = oriented(term, s)
     return _dense_pattern(term, view) if term.pattern.whole_rows else _fixed_pattern(term, view.shape)
@@ -238,19 +187,8 @@ def unsure(term: Term, s: Array, ds: Array, fmt: RoundingFormat) -> Array:
     Two candidates may stand in another order in the exact logits, or in those of the program, only where the logits in
     hand are no further apart than what both may be off by.
 
-    Parameters
-    ----------
-    term : Term
-        With a pattern of whole rows.
-    s, ds : array of shape (n, m)
-        The term's own rows first.
-    fmt : RoundingFormat
-        A program that is not ours may tell equal candidates apart by their rounding.
-
-    Returns
-    -------
-    array of bool
-        (n, m).
+    `term`: with a pattern of whole rows. `s` and `ds`: the term's own rows first. `fmt`: a program that is not ours may
+    tell equal candidates apart by their rounding. Result: (n, m).
     """
     ranking: Any = term.pattern
     kept, (n, m) = _dense_pattern(term, s)[0], s.shape
@@ -285,17 +223,8 @@ def oriented(term: Term, x: Array) -> Array:
 def statistic(term: Term, s: Array, ds: Array, fmt: RoundingFormat) -> tuple[Array, Array]:
     """A statistic of every row and the bound on its error.
 
-    Parameters
-    ----------
-    term : Term
-        A statistic, the pattern of entries that it reads, and whether along rows or columns.
-    s, ds : array of shape (n, m)
-    fmt : RoundingFormat
-
-    Returns
-    -------
-    out, error : array of shape (rows,), or (rows, 3) for a set of positives
-        Of a set: log-sum-exp over it, its level (see `PositiveSet`), and its weight.
+    `term`: a statistic, the pattern of entries that it reads, and whether along rows or columns. `out, error`: of a
+    set: log-sum-exp over it, its level (see `PositiveSet`), and its weight.
     """
     mask, weight = pattern(term, s)
     s, ds = oriented(term, s), oriented(term, ds)
@@ -327,18 +256,8 @@ def statistic(term: Term, s: Array, ds: Array, fmt: RoundingFormat) -> tuple[Arr
 def log_sum_exp(k: float, s: Array, ds: Array, mask: Array, weight: Array, fmt: RoundingFormat) -> tuple[Array, Array]:
     """Log-sum-exp of every row and the bound on its error.
 
-    Parameters
-    ----------
-    k : float
-        Multiplies the logits.
-    s, ds, mask, weight : array of shape (rows, m)
-        Where `mask` is False an entry is left out, and its error with it.
-    fmt : RoundingFormat
-
-    Returns
-    -------
-    out, error : array of shape (rows,)
-        Minus infinity for a row without entries.
+    `k`: multiplies the logits. `s` and `ds` and `mask` and `weight`: where `mask` is False an entry is left out, and
+    its error with it. `out, error`: minus infinity for a row without entries.
     """
     x = np.where(mask, k * s, -np.inf)
     top = np.max(x, axis=1)
@@ -374,13 +293,7 @@ def _rise(x: Array, out: Array, weight: Array, entry: Array) -> Array:
 def log_share(x: Array, out: Array, weight: Array) -> Array:
     """Logarithm of W exp(x - out), by entry of every row; it does not underflow.
 
-    Parameters
-    ----------
-    x : array of shape (rows, m)
-        Exponents, -inf for what is left out.
-    out : array of shape (rows,)
-        Their log-sum-exp.
-    weight : array of shape (rows, m)
+    `x`: exponents, -inf for what is left out. `out`: their log-sum-exp.
     """
     some = weight > 0
     return np.where(some, x - finite(out)[:, None] + np.log(np.where(some, weight, 1.0)), -np.inf)
@@ -389,16 +302,7 @@ def log_share(x: Array, out: Array, weight: Array) -> Array:
 def weighted_sum(statistic: Sum, s: Array, ds: Array, weight: Array, fmt: RoundingFormat) -> tuple[Array, Array]:
     """Sum of f(s) over every row and the bound on its error.
 
-    Parameters
-    ----------
-    statistic : Sum
-        Has f and its slope.
-    s, ds, weight : array of shape (rows, m)
-    fmt : RoundingFormat
-
-    Returns
-    -------
-    out, error : array of shape (rows,)
+    `statistic`: has f and its slope.
     """
     f, slope = statistic.f(s), np.abs(statistic.slope(s))
     change = np.where(2 * ds >= LARGE, most_change(statistic.f, s, ds), slope * ds * np.exp(np.minimum(ds, LARGE)))
@@ -435,20 +339,8 @@ def exponentiates(comparison: Any) -> bool:
 def shift_error(term: Term, out: Array, peak: Array, count: int, fmt: RoundingFormat) -> Array:
     """What a statistic may lose by a shift by the largest entry, masked ones included, or by no shift at all.
 
-    Parameters
-    ----------
-    term : Term
-    out : array of shape (rows,) or (rows, 3)
-        The statistic, as `statistic` returns it.
-    peak : array of shape (rows,)
-        Largest magnitude of a logit in the row.
-    count : int
-        Entries of a row.
-    fmt : RoundingFormat
-
-    Returns
-    -------
-    array of the shape of `out`, or 0.0 for a sum of what is no exponential
+    `out`: the statistic, as `statistic` returns it. `peak`: largest magnitude of a logit in the row. `count`: entries
+    of a row.
     """
     # A sum of the logits themselves is the positive, from which a program may subtract the same maximum.
     if isinstance(term.statistic, Sum) and not linear(term.statistic, peak):

@@ -88,28 +88,11 @@ def implementation_bounds(
 ) -> Bounds:
     """Bounds on the errors of a right program in `dtype`.
 
-    Parameters
-    ----------
-    bound : BoundLoss
-        The loss with its arguments, NumPy arrays of a batch small enough for dense n x m arrays.
-    dtype : {"float64", "float32", "bfloat16", "float16"}
-        The format of the run; the inputs are numbers of it.
-    reduction : {"mean", "sum", "none"}
-        With "none" the bound of the value is an array over rows, and gradients are those of the sum of the rows.
-    algorithm : {"textbook", "log1p"}
-        Which programs are admitted.
-    against : {"program", "number"}
-        Whether errors are taken against the float64 reference, or against the exact loss.
-
-    Returns
-    -------
-    Bounds
-        Infinite where a right program may leave the range of the format.
-
-    Raises
-    ------
-    InputError
-        For a format, reduction or algorithm that does not exist.
+    `bound`: the loss with its arguments, NumPy arrays of a batch small enough for dense n x m arrays. `dtype`: the
+    format of the run; the inputs are numbers of it. `reduction`: with "none" the bound of the value is an array over
+    rows, and gradients are those of the sum of the rows. `algorithm`: which programs are admitted. `against`: whether
+    errors are taken against the float64 reference, or against the exact loss. Result: infinite where a right program
+    may leave the range of the format. Raises `InputError` for a format, reduction or algorithm that does not exist.
     """
     run, algorithm = FORMATS[one_of("dtype", dtype, FORMATS)], one_of("algorithm", algorithm, ALGORITHMS)
     reduction = choose_reduction(bound.loss, reduction)
@@ -133,12 +116,7 @@ def implementation_bounds(
 class Terms(Mapping[str, Any]):
     """What a bound is made of; how its rows divide into dot products and statistics is found out when it is asked.
 
-    Parameters
-    ----------
-    parts : mapping
-        The stages, with ``rows`` for both.
-    dots : callable
-        The part of the rows that came with the dot products.
+    `parts`: the stages, with ``rows`` for both. `dots`: the part of the rows that came with the dot products.
     """
 
     def __init__(self, parts: Mapping[str, Any], dots: Callable[[], Any]) -> None:

@@ -44,18 +44,9 @@ class Span(NamedTuple):
 class Interval:
     """An array of intervals.
 
-    Parameters
-    ----------
-    middle : array
-        Numbers of the exact computation; infinite ones are allowed.
-    fmt : RoundingFormat
-        The arithmetic of the program.
-    low, high : array, optional
-        Ends; default: `middle`, for numbers that every program has.
-    slopes : Span, optional
-        Default: none.
-    rest : array, optional
-        Default: 0.
+    `middle`: numbers of the exact computation; infinite ones are allowed. `fmt`: the arithmetic of the program. `low`
+    and `high`: ends; default: `middle`, for numbers that every program has. `slopes`: default: none. `rest`: default:
+    0.
     """
 
     # An array on the left leaves the operation to `__rmul__` and its like.
@@ -138,12 +129,7 @@ class Interval:
     def ends(self, f: Callable[..., Any], signs: Sequence[int], arguments: Sequence["Interval"]) -> Any:
         """A function that rises (+1) or falls (-1) with each argument: its ends are its values at two corners.
 
-        Parameters
-        ----------
-        f : callable
-            Of arrays, with one array as its result.
-        signs : sequence of int
-        arguments : sequence of Interval
+        `f`: of arrays, with one array as its result.
         """
         corners = [(x.low, x.high) if sign > 0 else (x.high, x.low) for x, sign in zip(arguments, signs, strict=True)]
         # At a corner the arguments are given, and what is off is what the function rounds.
@@ -153,10 +139,7 @@ class Interval:
     def softplus_and_sigmoid(self, f: Callable[[Array], tuple[Array, Array]]) -> tuple["Interval", "Interval"]:
         """log(1 + e^x) and its slope, by their own derivatives: 1 / (1 + e^-x), and that times 1 / (1 + e^x).
 
-        Parameters
-        ----------
-        f : callable
-            Both, of an array.
+        `f`: both, of an array.
         """
         (value, slope), (value_low, slope_low), (value_high, slope_high) = map(f, (self.middle, self.low, self.high))
         nearest = np.clip(0.0, self.low, self.high)
@@ -283,13 +266,7 @@ class Interval:
 
 
 class Unsure:
-    """Truth values of intervals: where one is certainly true, certainly false, and which it is for the middles.
-
-    Parameters
-    ----------
-    yes, no, middle : array of bool
-    fmt : RoundingFormat
-    """
+    """Truth values of intervals: where one is certainly true, certainly false, and which it is for the middles."""
 
     def __init__(self, yes: Array, no: Array, middle: Array, fmt: RoundingFormat) -> None:
         self.yes, self.no, self.middle, self.fmt = yes, no, middle, fmt

@@ -59,12 +59,7 @@ _STEP = 2.0**-24
 
 
 def confidence() -> float:
-    """By how much the root mean square of the probes is multiplied: x / sqrt(r) of (1) and (2).
-
-    Returns
-    -------
-    float
-    """
+    """By how much the root mean square of the probes is multiplied: x / sqrt(r) of (1) and (2)."""
     x = math.sqrt(2 * math.log(4 / FAILURE))
     # Newton's method for log r + 1 - r = 2 log(FAILURE / 2) / PROBES, from below.
     goal, r = 2 * math.log(FAILURE / 2) / PROBES, 1e-3
@@ -84,12 +79,7 @@ class RandomRoundings(RoundingFormat):
 class RandomWalk(Analysis):
     """A walk whose errors are not added up: each stage's own ones move its results at random, and the next sees that.
 
-    Parameters
-    ----------
-    plan, fmt, reduction
-        As for `Analysis`.
-    rng : Generator or None
-        None: nothing moves.
+    `plan` and `fmt` and `reduction`: as for `Analysis`. `rng`: none: nothing moves.
 
     Attributes
     ----------
@@ -168,10 +158,7 @@ class RandomWalk(Analysis):
     def lose(self, lost: Array) -> None:
         """Move the value by what each row loses beside the stages.
 
-        Parameters
-        ----------
-        lost : array
-            By row of the head.
+        `lost`: by row of the head.
         """
         noise = self.weighted(self._noise(lost))
         self.moved[""] = self.moved[""] + (noise if self.reduction == "none" else np.sum(noise))
@@ -200,16 +187,9 @@ def _with_rows(logits: Any, moved: Mapping[int, Rows]) -> Any:
 def likely_bounds(bound: BoundLoss, dtype: str, reduction: str = "mean", algorithm: str = "textbook") -> Bounds:
     """Probabilistic bounds on the errors of a right program in `dtype`, against the float64 reference.
 
-    Parameters
-    ----------
-    bound, dtype, reduction, algorithm
-        As for `implementation_bounds`.
-
-    Returns
-    -------
-    Bounds
-        None is larger than the worst case. Each number is beyond its bound with probability FAILURE at most, to first
-        order in the unit roundoff, if roundings are random as the module says.
+    `bound` and `dtype` and `reduction` and `algorithm`: as for `implementation_bounds`. Result: none is larger than the
+    worst case. Each number is beyond its bound with probability FAILURE at most, to first order in the unit roundoff,
+    if roundings are random as the module says.
     """
     worst = implementation_bounds(bound, dtype, reduction, algorithm)
     fmt, rng = RandomRoundings(**vars(FORMATS[dtype].arithmetic(algorithm == "textbook"))), np.random.default_rng(0)

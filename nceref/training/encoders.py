@@ -19,21 +19,8 @@ Encoded = tuple[Array, EncoderVjp]
 def encoded(network: Network, weights: Parameters, batches: Sequence[Batch], dtype: str) -> Encoded:
     """All views through the encoder.
 
-    Parameters
-    ----------
-    network : Network
-    weights : tuple of arrays
-        Of the E members, on the leading axis.
-    batches : sequence of Batch
-        One for each member, all of the same shapes.
-    dtype : {"float32", "float64"}
-
-    Returns
-    -------
-    features : (E, rows, D) array
-        View after view.
-    vjp : callable
-        From the gradient by the features to that by the weights.
+    `weights`: of the E members, on the leading axis. `batches`: one for each member, all of the same shapes.
+    `features`: view after view. `vjp`: from the gradient by the features to that by the weights.
     """
     features, vjp = network(_rows(batches, dtype, slice(None)), *weights)
     return features, lambda g: vjp(g)[1]
@@ -44,17 +31,8 @@ def encoded_with_keys(
 ) -> Encoded:
     """All views but the last one through the encoder, the last one through its slow copy, which has no gradient.
 
-    Parameters
-    ----------
-    network, weights, batches, dtype
-        As in `encoded`.
-    slow : tuple of arrays
-        Weights of the slow copy.
-
-    Returns
-    -------
-    features, vjp
-        As in `encoded`; the gradient by the keys is dropped.
+    `network` and `weights` and `batches` and `dtype`: as in `encoded`. `slow`: weights of the slow copy. Result: as in
+    `encoded`; the gradient by the keys is dropped.
     """
     features, vjp = network(_rows(batches, dtype, slice(-1)), *weights)
     keys, _ = network(_rows(batches, dtype, slice(-1, None)), *slow)
@@ -65,12 +43,7 @@ def encoded_with_keys(
 def momentum_update(slow: Parameters, weights: Parameters, momentum: float) -> Parameters:
     """The slow copy one step on, momentum slow + (1 - momentum) weights (MoCo, equation 2).
 
-    Parameters
-    ----------
-    slow, weights : tuples of arrays
-        Of equal shapes; not changed.
-    momentum : float
-        0 to 1.
+    `slow` and `weights`: of equal shapes; not changed. `momentum`: 0 to 1.
     """
     # Python floats: NumPy's own scalars would turn float32 into float64.
     return tuple(float(momentum) * v + float(1 - momentum) * w for v, w in zip(slow, weights, strict=True))
@@ -79,17 +52,7 @@ def momentum_update(slow: Parameters, weights: Parameters, momentum: float) -> P
 def views(features: Array, batch: Batch) -> tuple[Array, ...]:
     """The features of one member, view by view.
 
-    Parameters
-    ----------
-    features : (rows, D) array
-        View after view.
-    batch : Batch
-        Whose views have so many rows each.
-
-    Returns
-    -------
-    tuple of arrays
-        (N, D) each.
+    `features`: view after view. `batch`: whose views have so many rows each. Result: (N, D) each.
     """
     stops = np.cumsum([len(view) for view in batch.views])[:-1]
     return tuple(np.split(features, stops))

@@ -16,20 +16,9 @@ Evaluate = Callable[[LossFunction, tuple[Any, ...], dict[str, Any]], Any]
 def function_of(loss: LossFunction, evaluate: Evaluate, module: str, returns: type) -> Callable[..., Any]:
     """A loss as a function of a framework's arrays.
 
-    Parameters
-    ----------
-    loss : LossFunction
-    evaluate : callable
-        Takes the loss, its arguments by position and those by name.
-    module : str
-        Where the function is a name.
-    returns : type
-        What it returns: by its annotations `nceref verify` recognizes the framework.
-
-    Returns
-    -------
-    callable
-        With the signature of the loss, but for `compute`.
+    `evaluate`: takes the loss, its arguments by position and those by name. `module`: where the function is a name.
+    `returns`: what it returns: by its annotations `nceref verify` recognizes the framework. Result: with the signature
+    of the loss, but for `compute`.
     """
 
     def function(*arrays: Any, **arguments: Any) -> Any:
@@ -51,14 +40,8 @@ def arguments_of(
 ) -> tuple[dict[str, Any], str]:
     """The arguments by name, and the reduction.
 
-    Parameters
-    ----------
-    loss : LossFunction
-    arrays, arguments : tuple, dict
-        As the caller gave them.
-    of_framework : type
-        Arrays of the framework. They stay what they are; of everything else there are copies, as the backward pass
-        reads arguments once more.
+    `arrays` and `arguments`: as the caller gave them. `of_framework`: arrays of the framework. They stay what they are;
+    of everything else there are copies, as the backward pass reads arguments once more.
     """
     reduction = choose_reduction(loss.declaration, arguments.get("reduction", "mean"))
     given = named(loss.declaration, arrays, {name: x for name, x in arguments.items() if name != "reduction"})
@@ -69,18 +52,8 @@ def arguments_of(
 def check_numbers(loss: LossFunction, arrays: Mapping[str, Any], kind: str) -> None:
     """Check that numbers, where they are arrays, have no dimensions.
 
-    Parameters
-    ----------
-    loss : LossFunction
-    arrays : mapping
-        Arrays of the framework, by name.
-    kind : str
-        What the framework calls one, with its article.
-
-    Raises
-    ------
-    InputError
-        For one that has.
+    `arrays`: arrays of the framework, by name. `kind`: what the framework calls one, with its article. Raises
+    `InputError` for one that has.
     """
     for p in loss.parameters:
         if isinstance(p, Scalar) and p.name in arrays and arrays[p.name].ndim:
@@ -105,18 +78,8 @@ def members() -> list[str]:
 def check_learned(loss: LossFunction, learned: Iterable[str], constant: str) -> None:
     """Check that every argument of which a framework takes the gradient has one.
 
-    Parameters
-    ----------
-    loss : LossFunction
-    learned : iterable of str
-        Names of those arguments.
-    constant : str
-        How the framework makes a constant of one, with ``{}`` for its name.
-
-    Raises
-    ------
-    InputError
-        For a constant of the loss: its gradient would be missing without a word.
+    `learned`: names of those arguments. `constant`: how the framework makes a constant of one, with ``{}`` for its
+    name. Raises `InputError` for a constant of the loss: its gradient would be missing without a word.
     """
     for name in learned:
         if name not in differentiable(loss.declaration):
@@ -127,10 +90,6 @@ def check_learned(loss: LossFunction, learned: Iterable[str], constant: str) -> 
 def no_derivative(loss: LossFunction, what: str, remedy: str) -> DerivativeError:
     """The error for a derivative that is not there.
 
-    Parameters
-    ----------
-    loss : LossFunction
-    what, remedy : str
-        Which derivative, and what to do.
+    `what` and `remedy`: which derivative, and what to do.
     """
     return DerivativeError(f"{loss.name} has no {what}: its gradient alone is derived by hand; {remedy}")

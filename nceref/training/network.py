@@ -34,17 +34,8 @@ class Layer(Protocol):
     def __call__(self, x: Array, *parameters: Array) -> tuple[Array, LayerVjp]:
         """The value, and how a gradient goes back.
 
-        Parameters
-        ----------
-        x : (..., N, F) array
-        *parameters : arrays
-            Of `shapes`, each with the leading axes of `x`.
-
-        Returns
-        -------
-        value : (..., N, D) array
-        vjp : callable
-            From the gradient by the value to that by `x` and those by the parameters.
+        `*parameters`: of `shapes`, each with the leading axes of `x`. `vjp`: from the gradient by the value to that by
+        `x` and those by the parameters.
         """
 
 
@@ -230,17 +221,7 @@ def mlp(
 def initial(network: Network, seeds: Sequence[int], dtype: str = "float64") -> Parameters:
     """Parameters of a member for each seed, stacked: uniform in +-1 / sqrt(inputs) of their layer.
 
-    Parameters
-    ----------
-    network : Network
-    seeds : sequence of int
-        One for each member.
-    dtype : {"float64", "float32"}
-
-    Returns
-    -------
-    tuple of arrays
-        Of the shapes of the network, with a leading axis of members.
+    `seeds`: one for each member. Result: of the shapes of the network, with a leading axis of members.
     """
     # Drawn in float64 and rounded then: both dtypes start from the same numbers.
     members = [_drawn(network, np.random.default_rng(seed)) for seed in seeds]

@@ -27,13 +27,8 @@ class Optimizer(Protocol):
     def step(self, parameters: Parameters, gradients: Parameters, state: State, count: int) -> tuple[Parameters, State]:
         """Parameters and memory after step number `count`, from 1 on.
 
-        Parameters
-        ----------
-        parameters, gradients : tuples of arrays
-            Of equal shapes, with a leading axis of members; not changed.
-        state : tuple of tuples of arrays
-            What `start` or the last step returned.
-        count : int
+        `parameters` and `gradients`: of equal shapes, with a leading axis of members; not changed. `state`: what
+        `start` or the last step returned.
         """
 
 

@@ -44,21 +44,8 @@ class Learned:
 def learned(loss: spec.Loss, names: Sequence[str]) -> tuple[Learned, ...]:
     """The scalars with these names.
 
-    Parameters
-    ----------
-    loss : Loss
-    names : sequence of str
-        One that is named twice counts once.
-
-    Returns
-    -------
-    tuple of Learned
-        In the order of the names.
-
-    Raises
-    ------
-    InputError
-        If the loss has no such scalar, or no gradient by it.
+    `names`: one that is named twice counts once. Result: in the order of the names. Raises `InputError` if the loss has
+    no such scalar, or no gradient by it.
     """
     known = {p.name: p for p in loss.parameters if isinstance(p, spec.Scalar) and not p.constant}
     what, command = f"scalar of {loss.name} that can be learned", f"nceref losses {loss.name}"
@@ -69,24 +56,9 @@ def learned(loss: spec.Loss, names: Sequence[str]) -> tuple[Learned, ...]:
 def started(loss: spec.Loss, one: Learned, member: Member, settings: Mapping[str, Any]) -> float:
     """The weight that a member starts from.
 
-    Parameters
-    ----------
-    loss : Loss
-    one : Learned
-        A scalar of it.
-    member : Member
-    settings : mapping
-        Arguments of the loss that stay the same.
-
-    Returns
-    -------
-    float
-        The logarithm of the value, if that is positive by its declaration.
-
-    Raises
-    ------
-    InputError
-        If there is no number to start from, or it is not positive as it must be.
+    `one`: a scalar of it. `settings`: arguments of the loss that stay the same. Result: the logarithm of the value, if
+    that is positive by its declaration. Raises `InputError` if there is no number to start from, or it is not positive
+    as it must be.
     """
     parameter = next(p for p in loss.parameters if isinstance(p, spec.Scalar) and p.name == one.name)
     # The later wins: settings over the member's temperature, that over the default.

@@ -58,19 +58,8 @@ class Supply:
     def arguments(self, member: Member, views: tuple[Array, ...], batch: Batch) -> dict[str, Any]:
         """What the loss gets of features, labels, settings and temperature.
 
-        Parameters
-        ----------
-        member : Member
-            Whose temperature it is.
-        views : tuple of (N, D) arrays
-            Features.
-        batch : Batch
-            Whose labels they are.
-
-        Returns
-        -------
-        dict
-            Arguments by name, without what is learned and without the queue.
+        `member`: whose temperature it is. `views`: features. `batch`: whose labels they are. Result: arguments by name,
+        without what is learned and without the queue.
         """
         if self.flat:
             views = tuple(self._numbers(v) for v in views)
@@ -86,17 +75,8 @@ class Supply:
     def by_features(self, grads: Mapping[str, Array], views: tuple[Array, ...]) -> Array:
         """The gradient by all rows, as the encoder returned them.
 
-        Parameters
-        ----------
-        grads : mapping
-            Gradients by input; an input that is a constant has none.
-        views : tuple of (N, D) arrays
-            Features that the loss was taken of.
-
-        Returns
-        -------
-        (V N, D) array
-            View after view.
+        `grads`: gradients by input; an input that is a constant has none. `views`: features that the loss was taken of.
+        Result: view after view.
         """
         if self.pair:
             pairs = zip(self.pair, views, strict=True)
@@ -136,22 +116,9 @@ class Supply:
 def supply(loss: spec.Loss, settings: Mapping[str, Any], queue: int) -> Supply:
     """How the trainer feeds a loss.
 
-    Parameters
-    ----------
-    loss : Loss
-    settings : mapping
-        Arguments of the loss that stay the same: choices, scalars but the temperature, constants such as class counts.
-    queue : int
-        Rows of a queue of earlier features; 0: none, if the loss can do without.
-
-    Returns
-    -------
-    Supply
-
-    Raises
-    ------
-    InputError
-        If the loss has no such arguments, no input that takes features, or a queue is missing or given in vain.
+    `settings`: arguments of the loss that stay the same: choices, scalars but the temperature, constants such as class
+    counts. `queue`: rows of a queue of earlier features; 0: none, if the loss can do without. Raises `InputError` if
+    the loss has no such arguments, no input that takes features, or a queue is missing or given in vain.
     """
     known = {p.name: p for p in loss.parameters}
     for name in settings:
@@ -212,23 +179,8 @@ def _kind(p: spec.Parameter) -> str:
 def temperature(loss: spec.Loss, member: Member, given: Mapping[str, Any]) -> dict[str, float]:
     """The temperature, or the scale that stands for it.
 
-    Parameters
-    ----------
-    loss : Loss
-    member : Member
-        Without a temperature it gets none, and the loss keeps its default.
-    given : mapping
-        Settings, which come first.
-
-    Returns
-    -------
-    dict
-        At most one argument.
-
-    Raises
-    ------
-    InputError
-        If the member has a temperature and the loss none to set.
+    `member`: without a temperature it gets none, and the loss keeps its default. `given`: settings, which come first.
+    Result: at most one argument. Raises `InputError` if the member has a temperature and the loss none to set.
     """
     names = [p.name for p in loss.parameters if p.name in INVERSE_TEMPERATURES and p.name not in given]
     if member.temperature is None:

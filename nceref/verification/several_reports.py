@@ -32,16 +32,7 @@ def record(reports: Sequence[Report]) -> dict[str, Any]:
 
 
 def page_of(reports: Sequence[Report]) -> Page:
-    """All about some reports, for reading; of several, an overview stands at the end.
-
-    Parameters
-    ----------
-    reports : sequence of Report
-
-    Returns
-    -------
-    Page
-    """
+    """All about some reports, for reading; of several, an overview stands at the end."""
     page = Page()
     for report in reports:
         one_page(report, page)
@@ -64,15 +55,7 @@ OVERVIEW = ("target", "loss", "cases", "verdict", "explanation")
 def overview_line(name: str, report: Report) -> tuple[str, str, str, str, str]:
     """A report in the columns of `OVERVIEW`.
 
-    Parameters
-    ----------
-    name : str
-        Of the target.
-    report : Report
-
-    Returns
-    -------
-    tuple of str
+    `name`: of the target.
     """
     held = sum(r.status == "xfail" for r in report.results)
     known = [f"{held:,} expected"] if held and report.ok else []

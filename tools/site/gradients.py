@@ -12,16 +12,7 @@ from tools.site.slopes import SLOPES
 
 
 def section(loss: LossFunction) -> str:
-    """Formulas where there is a proof of them, and in any case the declared words.
-
-    Parameters
-    ----------
-    loss : LossFunction
-
-    Returns
-    -------
-    str
-    """
+    """Formulas where there is a proof of them, and in any case the declared words."""
     declared = f"```text\n{_lines(loss.declaration.gradient)}\n```"
     if loss.name not in SLOPES:
         return declared

@@ -15,20 +15,7 @@ function splitQuery(query) {
 
 
 def words(text: str) -> list[str]:
-    """What a text is found by.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    list of str
-
-    >>> words("NT-Xent reads 6.236370, as nt_xent (claim WL-13)")
-    ['NT', 'Xent', 'NTXent', 'reads', '6.236370', '6.24', '6.236', '6.2364', 'as', 'nt_xent', 'nt', 'xent', 'ntxent', \
-'claim', 'WL-13', 'WL', '13', 'WL13']
-    """
+    """What a text is found by."""
     return [known for word in _WORD.findall(text) for known in (_rounded(word) if "." in word else _parts(word))]
 
 

@@ -21,20 +21,11 @@ QUANTITIES = ("sum bound", "normalized bound", "pair probability", "center proba
 def bounds(alpha: float | None, positives: float) -> tuple[float | None, ...]:
     """Infimum of the loss in two forms, and the softmax probabilities with which it is approached.
 
-    Parameters
-    ----------
-    alpha : float or None
-        Weight of a positive beside that of the center; None: the supervised contrastive loss, without centers.
-    positives : float
-        Number K of positives, > 0.
-
-    Returns
-    -------
-    tuple of float
-        As in `QUANTITIES`: sum over the positives (nats), the same divided by the total weight (K without centers,
-        1 + alpha K with them; nats), probability of each positive, probability of the center. None for what is not
-        there: the center without centers, and everything without centers where K is below 1, for no probability is
-        1 / K then, and a bound K log K below 0 is none of a loss.
+    `alpha`: weight of a positive beside that of the center; None: the supervised contrastive loss, without centers.
+    `positives`: number K of positives, > 0. Result: as in `QUANTITIES`: sum over the positives (nats), the same divided
+    by the total weight (K without centers, 1 + alpha K with them; nats), probability of each positive, probability of
+    the center. None for what is not there: the center without centers, and everything without centers where K is below
+    1, for no probability is 1 / K then, and a bound K log K below 0 is none of a loss.
     """
     if alpha is None and positives < 1:
         return None, None, None, None

@@ -33,16 +33,7 @@ def lowest_loss(alpha: float, positives: float) -> float:
 
     The weighted cross-entropy - log p_c - alpha sum_+ log p_+ at the two probabilities above and 0 for the rest.
 
-    Parameters
-    ----------
-    alpha : float
-        Weight of a positive beside the weight 1 of the center, > 0.
-    positives : float
-        K, >= 0.
-
-    Returns
-    -------
-    float
+    `alpha`: weight of a positive beside the weight 1 of the center, > 0. `positives`: K, >= 0.
     """
     pull = alpha * positives
     return (1 + pull) * log1p(pull) - pull * log(alpha)

@@ -23,17 +23,7 @@ def single_precision(logits: tuple[float, ...], target: int, temperature: float)
     the target apart from the others and lose nothing; the sources ran the textbook form, and where the loss is tiny
     their digits are those of 1 + x rounded to 24 bits.
 
-    Parameters
-    ----------
-    logits : tuple of float
-        (C,), before the temperature.
-    target : int
-    temperature : float
-
-    Returns
-    -------
-    float
-        In nats.
+    `logits`: (C,), before the temperature. Result: in nats.
     """
     scaled = np.asarray(logits, dtype=np.float32) / np.float32(temperature)
     shifted = scaled - scaled.max()

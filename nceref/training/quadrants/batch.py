@@ -132,18 +132,8 @@ def begin(setup: Setup) -> State:
 def advance(setup: Setup, state: State, on_progress: OnProgress | None = None) -> State:
     """Train to the end, block by block.
 
-    Parameters
-    ----------
-    setup : Setup
-    state : State
-        From `begin`, or as it was saved; its rows of losses and hits are filled in.
-    on_progress : callable, optional
-        Called with the state after each block.
-
-    Returns
-    -------
-    State
-        Of fewer steps if every run and every twin has diverged.
+    `state`: from `begin`, or as it was saved; its rows of losses and hits are filled in. `on_progress`: called with the
+    state after each block. Result: of fewer steps if every run and every twin has diverged.
     """
     points = np.concatenate([samples.draw(seed).samples for seed in setup.seeds]).astype(setup.dtype)
     size, count = samples.LABELS.size, len(setup.temperatures)
@@ -207,14 +197,7 @@ def _carefully(weights: Array, x: Array, temperature: Array, rate: Array) -> tup
 def losses_of(logits: Array) -> Array:
     """Minus the log of the probability of the positive, which comes first.
 
-    Parameters
-    ----------
-    logits : (..., 4) array
-
-    Returns
-    -------
-    (...) array
-        Nats.
+    Result: nats.
     """
     top = logits.max(axis=-1)
     losses: Array = top - logits[..., 0] + np.log(np.exp(logits - top[..., None]).sum(axis=-1))

@@ -133,17 +133,8 @@ def rate_over_temperature_contrasts() -> bool:
 def rise(name: str, confounder: bool) -> tuple[float, float]:
     """How much a number grows from 0.99 to 0.01.
 
-    Parameters
-    ----------
-    name : str
-        An attribute of `Statistics`.
-    confounder : bool
-        Whether rate over temperature is held fixed.
-
-    Returns
-    -------
-    mean, error : float
-        Over 32 seeds, and its standard error.
+    `name`: an attribute of `Statistics`. `confounder`: whether rate over temperature is held fixed. `mean, error`: over
+    32 seeds, and its standard error.
     """
     values = _all(name, confounder)
     each = values[:, _AT[0.01]] - values[:, _AT[0.99]]

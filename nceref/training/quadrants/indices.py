@@ -27,16 +27,7 @@ def draw(seed: int, runs: int, steps: int) -> Array:
 
     The state of the generator goes on from run to run, so that two runs of equal temperature differ.
 
-    Parameters
-    ----------
-    seed : int
-        0 <= seed < 2**32.
-    runs, steps : int
-
-    Returns
-    -------
-    (runs, steps, 5) array of int
-        From 0 to 99.
+    `seed`: 0 <= seed < 2**32. Result: from 0 to 99.
     """
     label, anchor, positive, *negatives = numbers(seed, runs * steps).T
     own = [PER_CLASS * label + row for row in (anchor, positive)]

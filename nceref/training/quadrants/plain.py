@@ -22,19 +22,8 @@ CLAMP = 1e-8
 def step(parameters: tuple[Array, ...], x: Array, temperature: Array, rate: Array) -> tuple[tuple[Array, ...], Array]:
     """One step of R runs.
 
-    Parameters
-    ----------
-    parameters : tuple of (R, 10, 2) and (R, 2, 10) arrays
-    x : (R, 5, 2) array
-        Anchor, positive and three negatives.
-    temperature, rate : (R,) arrays
-
-    Returns
-    -------
-    parameters : tuple of arrays
-        After the step.
-    logits : (R, 4) array
-        Cosines over the temperature, the positive first.
+    `x`: anchor, positive and three negatives. `parameters`: after the step. `logits`: cosines over the temperature, the
+    positive first.
     """
     features, vjp = ENCODER(x, *parameters)
     cosines, vjp_cosines = cosine(features[:, :1], features[:, 1:])
@@ -62,18 +51,7 @@ def cosine(a: Array, b: Array) -> tuple[Array, Callable[[Array], tuple[Array, Ar
 
     As in the framework, the clamp counts in the value only: the derivative of the length is that of the length itself.
 
-    Parameters
-    ----------
-    a : (R, 1, D) array
-        Anchors.
-    b : (R, K, D) array
-        Candidates.
-
-    Returns
-    -------
-    cosines : (R, K) array
-    vjp : callable
-        From the gradient by the cosines to those by `a` and `b`.
+    `a`: anchors. `b`: candidates. `vjp`: from the gradient by the cosines to those by `a` and `b`.
     """
     (u, vjp_u), (v, vjp_v) = _clamped_unit(a), _clamped_unit(b)
 

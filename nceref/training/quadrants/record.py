@@ -12,17 +12,9 @@ from nceref.training.quadrants.replay import Run, Runs
 def record(runs: Runs, seed: int | None = None) -> dict[str, Any]:
     """Samples, initial weights and all runs of one seed, in their order.
 
-    Parameters
-    ----------
-    runs : Runs
-    seed : int, optional
-        Which one; default: the only one.
-
-    Returns
-    -------
-    dict
-        ``samples``, ``W1`` (10, 2), ``W2`` (2, 10), and ``runs``, a list with ``temperature``, ``W1``, ``W2``,
-        ``features``, ``weights_at_500`` ([W1, W2] or None), ``statistics``, ``growth`` and more.
+    `seed`: which one; default: the only one. Result: ``samples``, ``W1`` (10, 2), ``W2`` (2, 10), and ``runs``, a list
+    with ``temperature``, ``W1``, ``W2``, ``features``, ``weights_at_500`` ([W1, W2] or None), ``statistics``,
+    ``growth`` and more.
     """
     if seed is None and len(runs.setup.seeds) != 1:
         msg = f"`seed` must say which one of {runs.setup.seeds} is wanted"

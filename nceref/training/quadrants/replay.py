@@ -117,28 +117,11 @@ def run(
 ) -> Runs:
     """Train every temperature for every seed.
 
-    Parameters
-    ----------
-    seeds, temperatures : sequences
-        Default: the published ones.
-    steps : int
-        Of each run.
-    dtype : {"float32", "float64"}
-    confounder : bool
-        Whether rate over temperature is held at 0.006, instead of the rate at 3e-4.
-    on_progress : callable, optional
-        Called with the number of steps that are done, every 250.
-    save : path, optional
-        Where to save the state, every ten seconds, at the end and when the run is interrupted: `resume` goes on from
-        there.
-
-    Raises
-    ------
-    InputError
-        For a seed, temperature, number of steps or dtype that the script could not take; if `save` names a file that is
-        no saved run.
-    KeyboardInterrupt
-        After saving.
+    `seeds` and `temperatures`: default: the published ones. `steps`: of each run. `confounder`: whether rate over
+    temperature is held at 0.006, instead of the rate at 3e-4. `on_progress`: called with the number of steps that are
+    done, every 250. `save`: where to save the state, every ten seconds, at the end and when the run is interrupted:
+    `resume` goes on from there. Raises `InputError` for a seed, temperature, number of steps or dtype that the script
+    could not take; if `save` names a file that is no saved run. Raises `KeyboardInterrupt` after saving.
     """
     if save is not None:
         storage.check_place(save)
@@ -149,22 +132,8 @@ def run(
 def resume(path: str | os.PathLike[str], *, on_progress: OnProgress | None = None) -> Runs:
     """Go on from a saved state, to the end, and save there again.
 
-    Parameters
-    ----------
-    path : path
-        A file that `run` saved.
-    on_progress : callable, optional
-        As in `run`.
-
-    Returns
-    -------
-    Runs
-        The same as without the interruption.
-
-    Raises
-    ------
-    InputError
-        If the file is not one that `run` saved, or is damaged.
+    `path`: a file that `run` saved. `on_progress`: as in `run`. Result: the same as without the interruption. Raises
+    `InputError` if the file is not one that `run` saved, or is damaged.
     """
     setup, state = storage.load(path)
     return _finished(setup, state, on_progress, path, "")
@@ -206,17 +175,7 @@ def _finished(
 def summed_up(setup: Setup, state: State) -> Runs:
     """Runs as they are read, from the arrays of a state.
 
-    Parameters
-    ----------
-    setup : Setup
-        That the state belongs to.
-    state : State
-        Also before the end.
-
-    Returns
-    -------
-    Runs
-        Without the twins.
+    `setup`: that the state belongs to. `state`: also before the end. Result: without the twins.
     """
     count = len(setup.temperatures)
     drawn = [samples.draw(seed) for seed in setup.seeds]

@@ -42,15 +42,7 @@ class Draw:
 def draw(seed: int = 0) -> Draw:
     """Samples and initial weights after seeding the script with `seed`.
 
-    Parameters
-    ----------
-    seed : int
-        0 <= seed < 2**32, as the script's own seeding demands.
-
-    Raises
-    ------
-    InputError
-        For any other seed.
+    `seed`: 0 <= seed < 2**32, as the script's own seeding demands. Raises `InputError` for any other seed.
     """
     points = PER_CLASS * CLASSES
     stream = _uniforms(checked_seed(seed), 2 * points + 2 * 2 * HIDDEN)

@@ -101,12 +101,7 @@ def _cosines(f: Array, length: Array) -> Array:
 def of_steps(values: Array, hits: Array) -> StepStatistics:
     """The numbers about the losses and hits of the steps that were done.
 
-    Parameters
-    ----------
-    values : (steps,) array
-        Losses, in nats; at least one.
-    hits : (steps,) array of bool
-        Whether the positive had the largest cosine.
+    `values`: losses, in nats; at least one. `hits`: whether the positive had the largest cosine.
     """
     # In float64, since losses of a run may be float32.
     first, last = (float(np.mean(part, dtype=np.float64)) for part in (values[:WINDOW], values[-WINDOW:]))
@@ -116,14 +111,7 @@ def of_steps(values: Array, hits: Array) -> StepStatistics:
 def square_distance(points: Array) -> float:
     """Energy distance 2 E|X - Y| - E|X - X'| - E|Y - Y'| of points X to the lattice Y.
 
-    Parameters
-    ----------
-    points : (N, 2) array
-
-    Returns
-    -------
-    float
-        0 only if the points are spread as the lattice is.
+    Result: 0 only if the points are spread as the lattice is.
     """
     # Middles of the cells: each point stands for the same area.
     middles = (np.arange(_SIDE) + 0.5) * (2 / _SIDE) - 1

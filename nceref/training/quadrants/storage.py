@@ -25,19 +25,8 @@ _ARRAYS = tuple(field.name for field in fields(State) if field.name != "done")
 def save(path: str | os.PathLike[str], setup: Setup, state: State, name: str = "") -> None:
     """Write a state in one step: whoever reads the file sees the old content or the new one.
 
-    Parameters
-    ----------
-    path : path
-        As it is given: no suffix is added.
-    setup : Setup
-    state : State
-    name : str, optional
-        Of the argument that names the file, for messages.
-
-    Raises
-    ------
-    FileError
-        If the file cannot be written.
+    `path`: as it is given: no suffix is added. `name`: of the argument that names the file, for messages. Raises
+    `FileError` if the file cannot be written.
     """
     header = json.dumps({"format": FORMAT, "version": VERSION, "done": state.done, **asdict(setup)})
     arrays = {name: getattr(state, name) for name in _ARRAYS}
@@ -49,10 +38,7 @@ def save(path: str | os.PathLike[str], setup: Setup, state: State, name: str = "
 def check_place(path: str | os.PathLike[str]) -> None:
     """Refuse to replace a file that `save` did not write; a new or an empty one is fine.
 
-    Raises
-    ------
-    InputError
-        If there is another file.
+    Raises `InputError` if there is another file.
     """
     given = Path(path)
     if given.is_file() and given.stat().st_size:
@@ -62,19 +48,7 @@ def check_place(path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> tuple[Setup, State]:
     """Read what `save` wrote.
 
-    Parameters
-    ----------
-    path : path
-
-    Returns
-    -------
-    setup : Setup
-    state : State
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is damaged, or is something else.
+    Raises `InputError` if the file cannot be read, is damaged, or is something else.
     """
     arrays = _arrays(path, files.read(path))
     text, digest = str(arrays.pop("header")), str(arrays.pop("digest"))

@@ -64,14 +64,7 @@ def _one_line(text: str) -> str:
 def unique_names(targets: Iterable[Target]) -> dict[str, Target]:
     """The targets by name; of several with one name, those after the first get a number.
 
-    Parameters
-    ----------
-    targets : iterable of Target
-
-    Returns
-    -------
-    dict
-        In the same order.
+    Result: in the same order.
     """
     given = tuple(targets)
     taken, out = {str(target) for target in given}, dict[str, Target]()
@@ -84,27 +77,14 @@ def unique_names(targets: Iterable[Target]) -> dict[str, Target]:
 
 
 def former_name(target: Target) -> str:
-    """What ids began with before names were short.
-
-    Parameters
-    ----------
-    target : Target
-
-    Returns
-    -------
-    str
-    """
+    """What ids began with before names were short."""
     return target.name or str(getattr(target.function, "__name__", target.function))
 
 
 def check_mapping(name: str, given: Any) -> None:
     """Raise `InputError` unless an argument maps names to values.
 
-    Parameters
-    ----------
-    name : str
-        Of the argument.
-    given : object
+    `name`: of the argument.
     """
     if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
         msg = f"`{name}` must map names to values, got {shown(given)}"

@@ -24,19 +24,9 @@ Without rows there are the first screens alone.
 def html_of(reports: Sequence[ReportData], title: str = "", notes: Iterable[str] = ()) -> str:
     """One self-contained document of less than `LARGEST` bytes, readable without JavaScript.
 
-    Parameters
-    ----------
-    reports : sequence of ReportData
-        One, or several, which get an overview.
-    title : str
-        Of the document; default: verdict and target of the first report.
-    notes : iterable of str
-        A sentence for each report, shown in the overview.
-
-    Returns
-    -------
-    str
-        All text of targets is escaped in it.
+    `reports`: one, or several, which get an overview. `title`: of the document; default: verdict and target of the
+    first report. `notes`: a sentence for each report, shown in the overview. Result: all text of targets is escaped in
+    it.
     """
     notes = list(notes) or [""] * len(reports)
     passes = sum(len(report.results) for report in reports) <= MANY
@@ -116,16 +106,7 @@ def _several(
 
 
 def short_html(report: ReportData) -> str:
-    """The outcome in a few lines, for a notebook.
-
-    Parameters
-    ----------
-    report : ReportData
-
-    Returns
-    -------
-    str
-    """
+    """The outcome in a few lines, for a notebook."""
     view = ReportView(report, Anchors(), Detail(40, 300))
     _, mark, _ = VERDICTS[report.verdict]
     first = element("p", element("strong", f"{mark} {report.verdict.upper()}"), f": {report.reason}")

@@ -30,17 +30,8 @@ def exit_code(results: Sequence[ManifestResult]) -> int:
 def page_of(results: Sequence[ManifestResult], apart: Mapping[str, str] = NONE, whole: bool = False) -> Page:
     """Reports of targets that do not pass, an overview, what fails as expected, and what is to be changed.
 
-    Parameters
-    ----------
-    results : sequence of ManifestResult
-    apart : mapping
-        Names of targets that are left out, each with the reason.
-    whole : bool
-        Whether the reports of targets that pass are shown too.
-
-    Returns
-    -------
-    Page
+    `apart`: names of targets that are left out, each with the reason. `whole`: whether the reports of targets that pass
+    are shown too.
     """
     page = Page()
     passing = [] if whole or len(results) == 1 else [each for each in results if each.report.ok]
@@ -75,15 +66,7 @@ def _as_expected(result: ManifestResult) -> Iterator[str]:
 def markdown(results: Sequence[ManifestResult], apart: Mapping[str, str] = NONE) -> str:
     """The overview as GitHub Markdown, and below it the expected failures and what is to be changed.
 
-    Parameters
-    ----------
-    results : sequence of ManifestResult
-    apart : mapping
-        Names of targets that are left out, each with the reason.
-
-    Returns
-    -------
-    str
+    `apart`: names of targets that are left out, each with the reason.
     """
     lines = []
     for result in results:
@@ -124,17 +107,7 @@ def _reason(result: ManifestResult, id: str) -> str:
 
 
 def html(manifest: Manifest, results: Sequence[ManifestResult]) -> str:
-    """All reports as one HTML document, as `verify` writes it of one.
-
-    Parameters
-    ----------
-    manifest : Manifest
-    results : sequence of ManifestResult
-
-    Returns
-    -------
-    str
-    """
+    """All reports as one HTML document, as `verify` writes it of one."""
     from nceref.verification.html.document import html_of
 
     notes = ["; ".join([*_as_expected(result), *result.problems]) for result in results]
@@ -144,16 +117,7 @@ def html(manifest: Manifest, results: Sequence[ManifestResult]) -> str:
 def record(manifest: Manifest, results: Sequence[ManifestResult], apart: Mapping[str, str] = NONE) -> dict[str, Any]:
     """What the JSON file holds, by `SCHEMA`.
 
-    Parameters
-    ----------
-    manifest : Manifest
-    results : sequence of ManifestResult
-    apart : mapping
-        Names of targets that are left out, each with the reason.
-
-    Returns
-    -------
-    dict
+    `apart`: names of targets that are left out, each with the reason.
     """
     return {
         "schema": SCHEMA,
@@ -186,16 +150,7 @@ _HEIGHT, _LETTER, _MARGIN = 20, 7, 6
 
 
 def badge(results: Sequence[ManifestResult]) -> str:
-    """The outcome as a small SVG that loads nothing: ``nceref | 11 of 12 targets pass``.
-
-    Parameters
-    ----------
-    results : sequence of ManifestResult
-
-    Returns
-    -------
-    str
-    """
+    """The outcome as a small SVG that loads nothing: ``nceref | 11 of 12 targets pass``."""
     words = ("nceref", tally(results))
     colors = ("#444", _COLORS.get(exit_code(results), "#a8201a"))
     sizes = [_LETTER * len(text) + 2 * _MARGIN for text in words]

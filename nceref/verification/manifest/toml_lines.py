@@ -33,15 +33,7 @@ class TomlLines:
     def of(self, *path: str | int) -> int:
         """The line of a key or table; of one that is not there, that of the table it would be in.
 
-        Parameters
-        ----------
-        *path : str or int
-            Keys, and places in arrays.
-
-        Returns
-        -------
-        int
-            From 1 on.
+        `*path`: keys, and places in arrays. Result: from 1 on.
         """
         while path and path not in self._lines:
             path = path[:-1]

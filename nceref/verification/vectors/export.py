@@ -27,28 +27,11 @@ def export(
 ) -> Iterator[Path]:
     """Write vectors of the package into a folder: a file for each loss, one for several ranks, and the manifest.
 
-    Parameters
-    ----------
-    folder : path
-        It is made if it is not there; files of these names are replaced.
-    losses : tuple of str
-        Names; empty for all.
-    dtype : str
-        Cases whose numbers this format can hold, with what it is allowed; empty for all formats.
-    format : {"json", "npz", "safetensors", "c-header"}
-        In others than JSON, there is a second file for each loss.
-    full : bool
-        Whether large cases have all rows of their gradients, which are certified anew: 3 to 20 seconds a loss.
-
-    Yields
-    ------
-    Path
-        Each file that was written; of JSON, the manifest last.
-
-    Raises
-    ------
-    InputError
-        For a loss without vectors, or without any in the format.
+    `folder`: it is made if it is not there; files of these names are replaced. `losses`: names; empty for all. `dtype`:
+    cases whose numbers this format can hold, with what it is allowed; empty for all formats. `format`: in others than
+    JSON, there is a second file for each loss. `full`: whether large cases have all rows of their gradients, which are
+    certified anew: 3 to 20 seconds a loss. Each: each file that was written; of JSON, the manifest last. Raises
+    `InputError` for a loss without vectors, or without any in the format.
     """
     read = read_vectors(losses=losses)
     large = {loss: tuple(map(_whole, each)) if full else each for loss, each in read.cases.items()}

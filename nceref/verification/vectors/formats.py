@@ -25,15 +25,8 @@ NO_METADATA: Mapping[str, str] = MappingProxyType({})
 def arrays_of(cases: Sequence[VectorCase]) -> dict[str, Any]:
     """All arrays of some cases by name.
 
-    Parameters
-    ----------
-    cases : sequence of VectorCase
-
-    Returns
-    -------
-    dict
-        ``ID/inputs/NAME``, ``ID/outputs/NAME``, for an output that has not all rows ``ID/rows/NAME``, and
-        ``ID/allowed/DTYPE/NAME``; float64, and int64 for labels and rows.
+    Result: ``ID/inputs/NAME``, ``ID/outputs/NAME``, for an output that has not all rows ``ID/rows/NAME``, and
+    ``ID/allowed/DTYPE/NAME``; float64, and int64 for labels and rows.
     """
     out: dict[str, Any] = {}
     for case in cases:

@@ -59,18 +59,7 @@ class RecordedOutputs:
 def read_outputs(path: str | os.PathLike[str]) -> RecordedOutputs:
     """Read a file of outputs.
 
-    Parameters
-    ----------
-    path : path
-
-    Returns
-    -------
-    RecordedOutputs
-
-    Raises
-    ------
-    InputError
-        For what is no line of outputs, with the number of the line.
+    Raises `InputError` for what is no line of outputs, with the number of the line.
     """
     name = printable(os.fspath(path))
     text = files.read_text(path, "OUTPUTS")

@@ -14,15 +14,8 @@ EDGES = (0, 1, 31, 32, 63, 64, 95, 96, 127, 128, 129, 130)
 def listed_rows(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     """Which rows of each gradient a record lists: the edges of blocks, and others at equal distances.
 
-    Parameters
-    ----------
-    shapes : mapping
-        Shape by name of the gradient; vectors and numbers have no rows and are listed whole.
-
-    Returns
-    -------
-    dict
-        By name, in ascending order; together `LISTED`, as evenly as possible.
+    `shapes`: shape by name of the gradient; vectors and numbers have no rows and are listed whole. Result: by name, in
+    ascending order; together `LISTED`, as evenly as possible.
     """
     matrices = [name for name, shape in shapes.items() if len(shape) > 1]
     out = {}
@@ -47,19 +40,8 @@ def _halving(count: int) -> Any:
 def whole(given: Any, grad: Any, rows: Sequence[int] | None) -> Any:
     """A gradient of which an implementation gave the listed rows alone, with the reference in all others.
 
-    Parameters
-    ----------
-    given : list
-        Flat, row by row, entries of any kind.
-    grad : array or None
-        The reference.
-    rows : sequence of int or None
-        Those that the record lists; None for all.
-
-    Returns
-    -------
-    list
-        Flat; as it was given unless it has as many entries as the listed rows have.
+    `given`: flat, row by row, entries of any kind. `grad`: the reference. `rows`: those that the record lists; None for
+    all. Result: flat; as it was given unless it has as many entries as the listed rows have.
     """
     if rows is None or grad is None or not isinstance(given, list):
         return given
