@@ -65,6 +65,8 @@ def own_loss(text: str) -> Loss:
         msg = f"`loss`: {error}"
         raise InputError(msg) from error
     text = printable(text)
+    # A loss of the package by its import path, nceref.losses:nt_xent, has its declaration.
+    declaration = getattr(declaration, "declaration", declaration)
     if not isinstance(declaration, Loss):
         msg = f"`loss` must name a declaration, NAME = nceref.spec.Loss(...); {text} is {shown(declaration)}"
         raise InputError(msg)

@@ -20,10 +20,10 @@ def losses(loss: str | None, as_json: bool, latex: bool) -> None:
     if as_json and latex:
         msg = '--latex and --json exclude each other; the JSON holds the formula in LaTeX, as "latex"'
         raise click.UsageError(msg)
-    shown = [get_loss(loss)] if loss else list(all_losses().values())
+    shown = list(all_losses().values()) if loss is None else [get_loss(loss)]
     if as_json:
         echo_json([losses_page.record(one) for one in shown])
     elif latex:
         echo("\n".join(one.latex if loss else f"% {one.name}\n{one.latex}" for one in shown))
     else:
-        show(losses_page.page_of(shown[0]) if loss else losses_page.overview(shown))
+        show(losses_page.overview(shown) if loss is None else losses_page.page_of(shown[0]))

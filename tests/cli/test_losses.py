@@ -20,6 +20,11 @@ def test_losses_lists_every_loss(run):
     assert [line.split()[0] for line in out.splitlines() if not line.startswith(" ")] == list(all_losses())
 
 
+def test_an_empty_name_is_no_list_and_an_import_path_is_the_loss_itself(run):
+    assert run("losses", "")[0] == 2
+    assert run("losses", "nceref.losses:nt_xent") == run("losses", "nt_xent")
+
+
 def test_losses_as_json_is_a_list_of_objects(run):
     status, out, _ = run("losses", "--json")
     assert status == 0
