@@ -78,8 +78,8 @@ def test_a_target_is_loaded_and_verified_once(monkeypatch, unexplained):
     assert set(failed) == {"keys_detached-whole-run", "keys_detached-gradient-keys"}
     cases = [c.case for c in checks(RIGHT, "quick") if c.quantity == "grad.keys"]
     own = [case for case in cases if case not in ZERO]
-    told = f"fails on {len(own)} of {len(cases)} cases: {', '.join(own[:6])}, and {len(own) - 6} more"
-    assert failed["keys_detached-gradient-keys"].splitlines()[1] == told
+    shown = f"fails on {len(own)} of {len(cases)} cases: {', '.join(own[:6])}, and {len(own) - 6} more"
+    assert failed["keys_detached-gradient-keys"].splitlines()[1] == shown
 
 
 def test_ids_are_readable():
