@@ -1,5 +1,6 @@
 """`nceref.testing`: an assertion, and about ten pytest cases for a target."""
 
+import re
 import warnings
 from functools import partial
 from pathlib import Path
@@ -278,6 +279,9 @@ def test_a_failure_is_short_and_explained_once():
     assert lines[1].startswith("fails on 27 of 28 cases: designed-0.3, ")
     assert lines[2].startswith("designed-0.3/value: yours 2.839204417, reference ")
     assert len(lines) < 20
+    page = (Path(__file__).parents[1] / "docs/tutorials/ci.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```text\n(E  .*?)```", page, re.DOTALL)
+    assert [re.sub(r"^E +AssertionError: |^E {0,7}", "", line) for line in shown.splitlines()] == lines[:10]
     assert [(text.count("  fix "), text.count("if you mean it: ")) for text in failed] == [(1, 1), (0, 0), (0, 0)]
     assert all(text.endswith("the explanation is shown with the failure of value") for text in failed[1:])
     assert failed[-1].startswith("outer-factor-2: the value fails on 27 of 28 cases\n")
