@@ -379,6 +379,6 @@ def test_the_cost_of_a_test_suite_counts_verifications_and_checks(monkeypatch):
     right, _ = conformance.targets("numpy")
     counts = conformance.measure("numpy")
     assert (counts["targets"], counts["verifications"]) == (2, 2)
-    checks = len(list(testing.checks(right, "quick")))
-    assert counts["passed"] + counts["skipped"] + counts["failed"] == 2 * checks
-    assert 0 < counts["failed"] <= counts["passed"] < checks
+    tests = len(testing.parametrize_with_checks([right], suite="quick").mark.args[1])
+    assert counts["passed"] + counts["skipped"] + counts["failed"] == 2 * tests
+    assert 0 < counts["failed"] <= counts["passed"] < 2 * tests

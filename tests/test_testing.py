@@ -1,5 +1,6 @@
 """`nceref.testing`: an assertion, and about ten pytest cases for a target."""
 
+import re
 import warnings
 from functools import partial
 from pathlib import Path
@@ -78,8 +79,8 @@ def test_a_target_is_loaded_and_verified_once(monkeypatch, unexplained):
     assert set(failed) == {"keys_detached-whole-run", "keys_detached-gradient-keys"}
     cases = [c.case for c in checks(RIGHT, "quick") if c.quantity == "grad.keys"]
     own = [case for case in cases if case not in ZERO]
-    told = f"fails on {len(own)} of {len(cases)} cases: {', '.join(own[:6])}, and {len(own) - 6} more"
-    assert failed["keys_detached-gradient-keys"].splitlines()[1] == told
+    shown = f"fails on {len(own)} of {len(cases)} cases: {', '.join(own[:6])}, and {len(own) - 6} more"
+    assert failed["keys_detached-gradient-keys"].splitlines()[1] == shown
 
 
 def test_ids_are_readable():
@@ -278,6 +279,9 @@ def test_a_failure_is_short_and_explained_once():
     assert lines[1].startswith("fails on 27 of 28 cases: designed-0.3, ")
     assert lines[2].startswith("designed-0.3/value: yours 2.839204417, reference ")
     assert len(lines) < 20
+    page = (Path(__file__).parents[1] / "docs/tutorials/ci.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```text\n(E  .*?)```", page, re.DOTALL)
+    assert [re.sub(r"^E +AssertionError: |^E {0,7}", "", line) for line in shown.splitlines()] == lines[:10]
     assert [(text.count("  fix "), text.count("if you mean it: ")) for text in failed] == [(1, 1), (0, 0), (0, 0)]
     assert all(text.endswith("the explanation is shown with the failure of value") for text in failed[1:])
     assert failed[-1].startswith("outer-factor-2: the value fails on 27 of 28 cases\n")

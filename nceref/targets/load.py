@@ -97,8 +97,7 @@ def _resolved(
     place: Mapping[str, Any],
 ) -> ResolvedTarget:
     resolved, name = (find_object(thing), thing) if isinstance(thing, str) else (thing, _name(thing))
-    _refuse_uncallable(resolved, name)
-    _refuse_unbound(resolved, name, loss)
+    _refuse_uncallable(resolved, name, loss)
     written = expression(call, [p.name for p in loss.parameters], place) if call else None
     init = {**_taken(resolved, place), **init}
     framework = framework or recognize_framework(resolved, written.names if written else frozenset())
@@ -172,15 +171,12 @@ def _must_hold(callee: Callee, framework: str, names: Iterable[str], stated: Map
             raise InputError(msg)
 
 
-def _refuse_uncallable(resolved: Any, name: str) -> None:
+def _refuse_uncallable(resolved: Any, name: str, loss: Loss) -> None:
+    """Refuse what cannot be called, and a method that is named by its class: it has no object to be called on."""
     if not (callable(resolved) or hasattr(resolved, "forward")):
         kind = type(resolved).__name__
         msg = f"{name} is a {kind}, which cannot be called; name a function, a class or a module object"
         raise TargetError(msg)
-
-
-def _refuse_unbound(resolved: Any, name: str, loss: Loss) -> None:
-    """A method that is named by its class has no object to be called on."""
     if not inspect.isfunction(resolved):
         return
     if "." in resolved.__qualname__ and [*signature_of(resolved).parameters][:1] == ["self"]:

@@ -101,7 +101,8 @@ def _numbers(results: Sequence[Result]) -> Iterator[str]:
     """The first failure, and the one that is off most."""
     first, worst = results[0], max(results, key=_off)
     yield f"{first.id}: {first.why}"
-    if worst is not first and _off(worst) > _off(first):
+    # Of those that are off alike the first is enough.
+    if _off(worst) > 1.01 * _off(first):
         yield f"worst, {worst.id}: {worst.why}"
 
 
