@@ -79,7 +79,7 @@ tables: $(VENV)/installed
 	$(BIN)/nceref tables
 
 prove: $(VENV)/installed
-	$(BIN)/nceref prove
+	$(BIN)/nceref claims --prove
 
 score: $(VENV)/installed
 	$(BIN)/nceref mutants score

@@ -80,7 +80,7 @@ def test_a_chapter_states_published_and_computed_numbers():
     text = PAGES["claims/source_004_extra"]()
     assert "(pc-11)=\n## PC-11: " in text
     assert "[wrong]{.verdict .wrong} (it needs" in text
-    assert "$ nceref prove PC-11\n" in text
+    assert "$ nceref claims --prove PC-11\n" in text
     assert "| number | published | computed | verdict |" in text
     assert "- **source 004** (PC): " in text
 

@@ -1,4 +1,4 @@
-"""The page of `nceref certify`: a line for each loss, and what was proved."""
+"""The page of `nceref check --certify`: a line for each loss, and what was proved."""
 
 from collections.abc import Sequence
 from itertools import groupby

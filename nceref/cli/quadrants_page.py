@@ -158,7 +158,7 @@ def _corners(runs: tuple[Run, ...]) -> str:
     run = min(runs, key=lambda one: one.temperature)
     if run.temperature > batch.PUBLISHED[-1]:
         needed = f"It takes a run at {batch.PUBLISHED[-1]:g} that rounding does not decide, or many seeds"
-        return f"{needed}: nceref prove QT-10."
+        return f"{needed}: nceref claims --prove QT-10."
     corners = findings.corners(run.features)
     where = [f"{n} at ({x:g}, {y:g})" for n, (x, y) in zip(corners.counts, samples.SIGNS, strict=True) if n]
     sentence = f"At {_tau(run)}: {', '.join([*where, f'{corners.elsewhere} elsewhere'])}."

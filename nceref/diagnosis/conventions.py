@@ -611,8 +611,8 @@ _LISTED = (
     Convention("measured-formula", "unknown", "a formula that was measured by calling the target",
                "Change what is marked."),
     Convention("unexplained", "unknown", "something that is not on this list",
-               "Look at the smallest failing input: --repro FILE writes it as a script. `nceref identify` finds"
-               " out whether it is another loss."),
+               "Look at the smallest failing input: --repro FILE writes it as a script. `nceref verify`"
+               " without --loss says whether it is another loss."),
 )  # fmt: skip
 
 CONVENTIONS = {convention.id: convention for convention in _LISTED}

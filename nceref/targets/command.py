@@ -71,7 +71,7 @@ def in_command(
         Where the system starts no processes.
     """
     if not processes_available():
-        msg = "a target cmd: is a process of its own, and this system starts none; `nceref compare` judges a file"
+        msg = "a target cmd: is a process of its own, and this system starts none; `nceref vectors compare` judges a file"
         raise UnavailableError(msg)
     child = CommandRunner(LoadRequest(text, loss, {"settings": settings, "dtypes": tuple(dtypes)}), timeout)
     try:

@@ -78,7 +78,7 @@ def test_without_a_loss_nothing_is_written_and_reasons_are_printed(run, project)
 BAD = {
     "nowhere": (4, "no module 'nowhere', neither in "),
     "losses.gone": (4, "no module 'gone' in losses"),
-    "losses.py:info_nce": (2, "leave out :info_nce, or say which loss it is with nceref identify"),
+    "losses.py:info_nce": (2, "leave out :info_nce, or see which loss it is: nceref verify losses.py:info_nce"),
     "gone.py": (2, "'gone.py' is not there"),
     "data.json": (2, "'data.json' is no Python file"),
     "..": (2, "no folder that can be imported from the working folder"),

@@ -161,7 +161,7 @@ def _claim(claim: Claim) -> str:
     }
     said = "\n".join(f"{name}\n: {linked(text, '')}\n" for name, text in lines.items() if text)
     evidence = "\n".join(f"- **{kind}**: {escaped(how)}" for kind, how in facts["carried out"].items())
-    command = f"```console\n$ nceref prove {claim.id}\n```"
+    command = f"```console\n$ nceref claims --prove {claim.id}\n```"
     parts = [
         f"({claim.id.lower()})=\n## {claim.id}: {escaped(claim.title)}",
         said,

@@ -2,7 +2,7 @@
  *
  *     cc -std=c99 -O2 -I vectors -o nt_xent nt_xent.c -lm
  *     ./nt_xent > outputs.jsonl
- *     nceref compare vectors outputs.jsonl
+ *     nceref vectors compare vectors outputs.jsonl
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // InfoNCE with its gradient in JavaScript, on the vectors of `nceref vectors export --loss info_nce`, or as a server.
 //
-//     node info_nce.mjs vectors > outputs.jsonl && nceref compare vectors outputs.jsonl
+//     node info_nce.mjs vectors > outputs.jsonl && nceref vectors compare vectors outputs.jsonl
 //     nceref verify cmd:"node info_nce.mjs --serve" --loss info_nce
 //
 // With --wrong, the gradient by the rows lacks the division by the temperature, and the value is right.

@@ -88,7 +88,7 @@ def package_name(text: str) -> str:
         return _of_folder(text)
     if not re.fullmatch(r"\w+(\.\w+)*", text):
         place, _, name = text.rpartition(":")
-        remedy = f"; leave out :{name}, or say which loss it is with nceref identify" if place and name else ""
+        remedy = f"; leave out :{name}, or see which loss it is: nceref verify {place}:{name}" if place and name else ""
         msg = f"PACKAGE must be a package, a module, a file that ends in .py or a folder, got {shown(text)}{remedy}"
         raise InputError(msg)
     return text

@@ -1,6 +1,6 @@
 """Reference vectors in formats that other programs read without JSON: NumPy's, safetensors' and C99.
 
-Each stands beside the JSON, which `nceref compare` reads, and names its manifest. All real numbers are float64.
+Each stands beside the JSON, which `nceref vectors compare` reads, and names its manifest. All real numbers are float64.
 """
 
 import io

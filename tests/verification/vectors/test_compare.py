@@ -337,7 +337,7 @@ def test_the_command_prints_writes_and_exits(run, vectors, tmp_path):
     assert "self-contrast-kept" in out
     report = json.loads(files[0].read_text())
     assert (report["exit_code"], report["diagnosis"][0]["id"]) == (1, "self-contrast-kept")
-    assert report["command"] == f"nceref compare {folder} {outputs}"
+    assert report["command"] == f"nceref vectors compare {folder} {outputs}"
     assert report["environment"]["manifest"] == sha256
     assert "self-contrast-kept" in files[1].read_text()
     assert ET.parse(files[2]).getroot().get("name") == "C++ nt_xent"

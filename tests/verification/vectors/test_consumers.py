@@ -89,7 +89,7 @@ def test_a_bug_has_one_name_in_a_file_and_in_a_call(outcome_of):
     require("sh", "node")
     steps = [command for command, _ in COMMANDS["Answers in a file"] if "export" in command or "--wrong" in command]
     assert [outcome_of(command).returncode for command in steps] == [0, 0]
-    recorded = json.loads(outcome_of("nceref compare vectors wrong.jsonl --json").stdout)
+    recorded = json.loads(outcome_of("nceref vectors compare vectors wrong.jsonl --json").stdout)
     program = shlex.quote(str(EXAMPLES / "vectors_js" / "info_nce.mjs"))
     called = verify(f"cmd:node {program} --serve --wrong", "info_nce", suite="quick")
     assert (recorded["exit_code"], called.exit_code) == (1, 1)
