@@ -140,29 +140,11 @@ def measure(
 ) -> dict[str, Any]:
     """Time and memory of one call on a local cluster, whose workers read the inputs from files.
 
-    Parameters
-    ----------
-    case : dict
-        The fields of a `Case`.
-    workers : int
-        Processes of one thread each.
-    chunk : int
-        Rows of a chunk.
-    folder : str
-        Where the inputs lie.
-    threads : int
-        Of the libraries of this process and of each worker.
-    answers : str
-        Path of an .npz file, or nothing.
-    sample : int
-        How many gradients are compared with those of the engine in memory, in float64.
-
-    Returns
-    -------
-    dict
-        "times" of the call; "processor" seconds of workers, scheduler and caller; of every worker the bytes before
-        it, "idle", and at most, "peaks", interpreter included; "caller" bytes of the process with the scheduler, at
-        most.
+    `case`: the fields of a `Case`. `workers`: processes of one thread each. `chunk`: rows of a chunk. `folder`: where
+    the inputs lie. `threads`: of the libraries of this process and of each worker. `answers`: path of an .npz file, or
+    nothing. `sample`: how many gradients are compared with those of the engine in memory, in float64. Result: "times"
+    of the call; "processor" seconds of workers, scheduler and caller; of every worker the bytes before it, "idle", and
+    at most, "peaks", interpreter included; "caller" bytes of the process with the scheduler, at most.
     """
     from distributed import Client, LocalCluster
 

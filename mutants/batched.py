@@ -28,12 +28,7 @@ def _refused(name: str) -> Any:
 
 
 class BatchedArray(np.lib.mixins.NDArrayOperatorsMixin):
-    """Copies of one array, along a first axis that nobody sees.
-
-    Parameters
-    ----------
-    copies : array, (copies, ...)
-    """
+    """Copies of one array, along a first axis that nobody sees."""
 
     def __init__(self, copies: Array) -> None:
         self.copies = copies

@@ -127,20 +127,10 @@ def bug(
 ) -> Callable[[Function], Any]:
     """Enter a wrong program into the catalogue.
 
-    Parameters
-    ----------
-    loss : str
-        The loss that it was meant to be.
-    named : str
-        The id of the convention that is the right diagnosis; several, joined by ``+``, for several bugs at once.
-    thread, seen, also, settings, dtypes, gradients, options
-        As `Program` has them.
-
-    Returns
-    -------
-    callable
-        A decorator. It returns the function itself, so that another program can call it, and keeps the record in its
-        attribute ``entry``.
+    `loss`: the loss that it was meant to be. `named`: the id of the convention that is the right diagnosis; several,
+    joined by ``+``, for several bugs at once. `thread` and `seen` and `also` and `settings` and `dtypes` and
+    `gradients` and `options`: as `Program` has them. Result: a decorator. It returns the function itself, so that
+    another program can call it, and keeps the record in its attribute ``entry``.
     """
 
     def enter(function: Any) -> Any:
@@ -207,14 +197,7 @@ def _collected(package: str) -> Mapping[str, Program]:
 def target(program: Program) -> Callable[..., tuple[float, Mapping[str, Any]]]:
     """A program as a NumPy target: its value, and the gradient by every input of its loss that gets one.
 
-    Parameters
-    ----------
-    program : Program
-
-    Returns
-    -------
-    callable
-        With the signature of the program.
+    Result: with the signature of the program.
     """
     from nceref.losses import differentiable, get_loss
 
@@ -256,15 +239,7 @@ class _WhenRead(Mapping[str, Any]):
 def in_one_dtype(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Float scalars as numbers of the dtype of the float arrays: a float64 scalar would lift float32 to float64.
 
-    Parameters
-    ----------
-    inputs : mapping
-        Arguments by name.
-
-    Returns
-    -------
-    dict
-        All else as it is.
+    `inputs`: arguments by name. Result: all else as it is.
     """
     floats = [x.dtype for x in inputs.values() if isinstance(x, np.ndarray) and x.ndim and x.dtype.kind == "f"]
     dtype = np.result_type(*floats) if floats else np.dtype(np.float64)
@@ -278,18 +253,8 @@ def _is_float(x: Any) -> bool:
 def slopes(function: Function, inputs: Mapping[str, Any], names: Iterable[str]) -> Gradients:
     """The gradient of a program by the named inputs: Im f(x + i h) / h, each entry moved by itself.
 
-    Parameters
-    ----------
-    function : callable
-    inputs : mapping
-        All its arguments, by name.
-    names : iterable of str
-        The arguments to differentiate by.
-
-    Returns
-    -------
-    dict
-        An array in the shape and the dtype of the argument, for each name.
+    `inputs`: all its arguments, by name. `names`: the arguments to differentiate by. Result: an array in the shape and
+    the dtype of the argument, for each name.
     """
     wanted = list(names)
     # All arrays are complex, whichever moves: real and complex quotients are rounded in different ways, so that x - y

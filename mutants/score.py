@@ -236,19 +236,8 @@ def jobs(
 ) -> tuple[Job, ...]:
     """What there is to do: each program in each format in which it is wrong.
 
-    Parameters
-    ----------
-    ids : sequence of str
-        Of programs; all if empty.
-    dtypes : sequence of str
-    catalogue : {"known", "independent", "distributed"}
-    ranks : int
-        Programs whose shards are those of another number of ranks are left out.
-
-    Raises
-    ------
-    InputError
-        For an id that does not exist, or if none of the programs is wrong in these formats.
+    `ids`: of programs; all if empty. `ranks`: programs whose shards are those of another number of ranks are left out.
+    Raises `InputError` for an id that does not exist, or if none of the programs is wrong in these formats.
     """
     runnable = [
         one for one in chosen(ids, programs(catalogue)) if len(one.options.get("shards", "").split(",")) in (1, ranks)
@@ -264,21 +253,9 @@ def jobs(
 def measure(todo: Iterable[Job], suite: str = "quick", processes: int = 0, ranks: int = 1) -> Iterator[ScoredProgram]:
     """Verify the programs.
 
-    Parameters
-    ----------
-    todo : iterable of Job
-        See `jobs`.
-    suite : {"quick", "standard", "full"}
-        The corpus.
-    processes : int
-        How many work side by side; 0: as many as there are processors, 1: this one.
-    ranks : int
-        Of the programs of several ranks: how many.
-
-    Yields
-    ------
-    ScoredProgram
-        As they come; `in_order` puts them in that of the jobs.
+    `todo`: see `jobs`. `suite`: the corpus. `processes`: how many work side by side; 0: as many as there are
+    processors, 1: this one. `ranks`: of the programs of several ranks: how many. Each: as they come; `in_order` puts
+    them in that of the jobs.
     """
     from nceref.engine.settings import process_count
 
@@ -302,12 +279,7 @@ def measure(todo: Iterable[Job], suite: str = "quick", processes: int = 0, ranks
 def alike(todo: Iterable[Job], most: int) -> list[list[Job]]:
     """Jobs by loss and format, the largest group first: what was computed of a case serves all programs of its loss.
 
-    Parameters
-    ----------
-    todo : iterable of Job
-        See `jobs`.
-    most : int
-        Of one group; a larger one is split.
+    `todo`: see `jobs`. `most`: of one group; a larger one is split.
     """
     groups: dict[Job, list[Job]] = {}
     for name, dtype in todo:
@@ -317,13 +289,7 @@ def alike(todo: Iterable[Job], most: int) -> list[list[Job]]:
 
 
 def in_order(results: Iterable[ScoredProgram], todo: Iterable[Job]) -> tuple[ScoredProgram, ...]:
-    """The results of `measure` in the order of the jobs.
-
-    Parameters
-    ----------
-    results : iterable of ScoredProgram
-    todo : iterable of Job
-    """
+    """The results of `measure` in the order of the jobs."""
     by_job = {(result.id, result.dtype): result for result in results}
     return tuple(by_job[job] for job in todo)
 
@@ -347,18 +313,8 @@ def _kept(group: Sequence[Job], ranks: int) -> Any:
 def score_program(job: Job, suite: str, ranks: int = 1, child: Any = None) -> ScoredProgram:
     """Verify one program, as a caller would who intends what its author did.
 
-    Parameters
-    ----------
-    job : Job
-    suite : {"quick", "standard", "full"}
-    ranks : int
-    child : RanksRunner, optional
-        Processes that have run another program of several ranks.
-
-    Returns
-    -------
-    ScoredProgram
-        Its verdict is ``error`` where anything raised.
+    `child`: processes that have run another program of several ranks. Result: its verdict is ``error`` where anything
+    raised.
     """
     name, dtype = job
     program, start = _program(name), time.perf_counter()
@@ -416,14 +372,7 @@ def _confirmed(program: Program, dtype: str, suite: str, diagnosis: Diagnosis) -
 def intended(program: Program) -> dict[str, Any]:
     """The settings of a program, and ``...`` for each optional array that it takes.
 
-    Parameters
-    ----------
-    program : Program
-
-    Returns
-    -------
-    dict
-        Options of `nceref.verify`.
+    Result: options of `nceref.verify`.
     """
     from nceref.losses import get_loss
     from nceref.spec import Array, Labels

@@ -36,20 +36,8 @@ def version_of(program: str | Path) -> str:
 def interpreters(given: Iterable[str] = ()) -> dict[str, str]:
     """An interpreter for each version that there is: of those given, else from the folders of PATH.
 
-    Parameters
-    ----------
-    given : iterable of str
-        Paths of interpreters that are not on PATH.
-
-    Returns
-    -------
-    dict
-        Version to path.
-
-    Raises
-    ------
-    ValueError
-        For a path that is no Python of a declared version.
+    `given`: paths of interpreters that are not on PATH. Result: version to path. Raises `ValueError` for a path that is
+    no Python of a declared version.
     """
     out = {}
     for program in given:

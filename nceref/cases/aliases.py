@@ -74,17 +74,8 @@ def plain(name: str) -> str:
 def match_input(parameter: str, inputs: Iterable[str]) -> str | None:
     """The one of `inputs` that a parameter's name stands for; None if there is none, or more than one.
 
-    Parameters
-    ----------
-    parameter : str
-        As the target names it.
-    inputs : iterable of str
-        Canonical names.
-
-    Returns
-    -------
-    str or None
-        The very name first, then the same letters, then an alias.
+    `parameter`: as the target names it. `inputs`: canonical names. Result: the very name first, then the same letters,
+    then an alias.
     """
     inputs = tuple(inputs)
     if parameter in inputs:
@@ -97,15 +88,7 @@ def match_input(parameter: str, inputs: Iterable[str]) -> str | None:
 def kind(parameter: str) -> frozenset[str]:
     """The kinds of input that a parameter's name allows for: ``array``, ``labels``, ``scalar``.
 
-    Parameters
-    ----------
-    parameter : str
-        As the target names it.
-
-    Returns
-    -------
-    frozenset of str
-        All three for a name that means nothing here; none for one in `NEVER`.
+    `parameter`: as the target names it. Result: all three for a name that means nothing here; none for one in `NEVER`.
     """
     if parameter in NEVER:
         return frozenset()

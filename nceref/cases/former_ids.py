@@ -33,15 +33,7 @@ FORMER: Mapping[str, FormerId] = {}
 def current(text: str, former: Mapping[str, FormerId] | None = None) -> str:
     """An id, or several that stand in one text with signs between them, as they are now.
 
-    Parameters
-    ----------
-    text : str
-        Such as ``designed-0.3/value``, or a pattern ``*/value``.
-    former : mapping, optional
-        In place of `FORMER`.
-
-    >>> current("f-old-0.3-value", {"old-0.3": FormerId("new-0.3", "0.2.0")})
-    'f-new-0.3-value'
+    `text`: such as ``designed-0.3/value``, or a pattern ``*/value``. `former`: in place of `FORMER`.
     """
     for old, renamed in (FORMER if former is None else former).items():
         text = re.sub(rf"(?<![\w.]){re.escape(old)}(?!\w|\.\d)", renamed.new, text)

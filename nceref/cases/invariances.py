@@ -52,19 +52,9 @@ def check_invariances(
 ) -> Iterator[Result]:
     """Judge every identity on the first case where the reference keeps it.
 
-    Parameters
-    ----------
-    observations : iterable of Observation
-        The cases and their outcomes.
-    run : callable or None
-        Runs the target on another probe; without it, only identities of one answer are judged.
-    altered : callable, optional
-        A probe to that with the conventions that the target intends; default: there are none.
-
-    Yields
-    ------
-    Result
-        At most one for each identity; none where no case qualifies.
+    `observations`: the cases and their outcomes. `run`: runs the target on another probe; without it, only identities
+    of one answer are judged. `altered`: a probe to that with the conventions that the target intends; default: there
+    are none. Each: at most one for each identity; none where no case qualifies.
     """
     judged = [o for o in observations if not o.probe.skip and not o.outcome.trouble and _has_bounds(o.probe)]
     for invariance in INVARIANCES:

@@ -29,14 +29,7 @@ def judge(observation: Observation) -> list[Result]:
 
     Value and gradients are judged apart, and so is whether each of them is finite.
 
-    Parameters
-    ----------
-    observation : Observation
-        A probe and what the target did with it.
-
-    Returns
-    -------
-    list of Result
+    `observation`: a probe and what the target did with it.
     """
     probe, outcome = observation.probe, observation.outcome
     if outcome.trouble == UNSUPPORTED:
@@ -182,12 +175,8 @@ def _precision(dtype: str) -> int:
 def correct_bits(error: float, size: float, most: int) -> float:
     """Leading bits that are right, of a number of this size: between 0 and all of the format.
 
-    Parameters
-    ----------
-    error, size : float
-        Largest error and largest entry, both >= 0.
-    most : int
-        Bits of the significand, the result where the error is 0.
+    `error` and `size`: largest error and largest entry, both >= 0. `most`: bits of the significand, the result where
+    the error is 0.
     """
     if error == 0:
         return float(most)
@@ -211,14 +200,7 @@ def _result(
 def of_bound(result: Result) -> float | None:
     """Error in units of the bound; None where nothing was measured.
 
-    Parameters
-    ----------
-    result : Result
-
-    Returns
-    -------
-    float or None
-        At most 1 where it passes; infinite where the bound is 0 and the error is not.
+    Result: at most 1 where it passes; infinite where the bound is 0 and the error is not.
     """
     if result.error is None or result.bound is None:
         return None
@@ -231,16 +213,8 @@ def mark_expected_failures(results: list[Result], reasons: Mapping[str, str | Ex
     A name may hold ``*`` for any letters. Of several names that a result has, the first one says why it fails and
     whether it may pass. A name that matches nothing that was judged becomes a failure of its own: it is out of date.
 
-    Parameters
-    ----------
-    results : list of Result
-    reasons : mapping
-        Result id, with ``*`` for any letters, to the reason why it fails; an `ExpectedFailure` may be allowed to pass.
-
-    Returns
-    -------
-    list of Result
-        In the same order; what is out of date stands at the end.
+    `reasons`: result id, with ``*`` for any letters, to the reason why it fails; an `ExpectedFailure` may be allowed to
+    pass. Result: in the same order; what is out of date stands at the end.
     """
     from dataclasses import replace
 

@@ -70,19 +70,8 @@ _FUNCTIONS = {"exp_neg": rf"exp\(\s*-\s*{_PATH}\s*\)", "inverse": rf"1(?:\.0?)?\
 def parse_parametrization(text: str) -> tuple[str, str]:
     """Path and name of a parametrization; the name is empty where only a path stands.
 
-    Parameters
-    ----------
-    text : str
-        ``PATH``, ``exp(PATH)``, ``exp(-PATH)``, ``1/PATH``, or another name of the table around a path.
-
-    Returns
-    -------
-    path, name : str
-
-    Raises
-    ------
-    InputError
-        For anything else.
+    `text`: ``PATH``, ``exp(PATH)``, ``exp(-PATH)``, ``1/PATH``, or another name of the table around a path. Raises
+    `InputError` for anything else.
     """
     for name, pattern in ("", _PATH), *_FUNCTIONS.items():
         if match := re.fullmatch(pattern, text.strip()):
@@ -98,10 +87,7 @@ def parse_parametrization(text: str) -> tuple[str, str]:
 def candidates(parameter: Parameter) -> tuple[str, ...]:
     """Names of the parametrizations that an input may have, the simplest first.
 
-    Parameters
-    ----------
-    parameter : Scalar or Array
-        A scalar of any sign is held as it is: every other function is for positive numbers.
+    `parameter`: a scalar of any sign is held as it is: every other function is for positive numbers.
     """
     if isinstance(parameter, Scalar) and parameter.low == -math.inf:
         return ("identity",)
@@ -111,18 +97,7 @@ def candidates(parameter: Parameter) -> tuple[str, ...]:
 def parameter_at(name: str, s: Any, dtype: str) -> Any:
     """The number of a format whose value is nearest to an input, or the array as the module holds it.
 
-    Parameters
-    ----------
-    name : str
-        Of the parametrization.
-    s : float or array
-        The input.
-    dtype : str
-        The format.
-
-    Returns
-    -------
-    float or array
+    `name`: of the parametrization. `s`: the input. `dtype`: the format.
     """
     form = PARAMETRIZATIONS[name]
     if isinstance(s, np.ndarray):
@@ -136,10 +111,7 @@ def parameter_at(name: str, s: Any, dtype: str) -> Any:
 def representable(name: str, s: Any, dtype: str) -> Any:
     """The input that a module can hold, next to this one; not rounded itself.
 
-    Parameters
-    ----------
-    name, s, dtype
-        As for `parameter_at`.
+    `name` and `s` and `dtype`: as for `parameter_at`.
     """
     return PARAMETRIZATIONS[name].value(parameter_at(name, s, dtype))
 
@@ -147,14 +119,7 @@ def representable(name: str, s: Any, dtype: str) -> Any:
 def gradient_by(name: str, parameter: Any, grad: Any) -> Any:
     """The gradient by what a module holds, from the gradient by the input, or a bound of either.
 
-    Parameters
-    ----------
-    name : str
-        Of the parametrization.
-    parameter : float or array
-        What the module holds.
-    grad : float or array
-        The gradient by the input.
+    `name`: of the parametrization. `parameter`: what the module holds. `grad`: the gradient by the input.
     """
     form = PARAMETRIZATIONS[name]
     return (

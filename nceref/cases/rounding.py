@@ -11,17 +11,7 @@ from nceref.tolerance.implementation import FORMATS
 def rounded(x: Any, dtype: str) -> Any:
     """A float or a float array rounded to nearest in a format, as float64; everything else as it is.
 
-    Parameters
-    ----------
-    x : float, array or anything
-        What to round.
-    dtype : {"float64", "float32", "bfloat16", "float16"}
-        The format.
-
-    Returns
-    -------
-    float, array or anything
-        Beyond the largest number of the format it is infinite.
+    `x`: what to round. `dtype`: the format. Result: beyond the largest number of the format it is infinite.
     """
     is_array = isinstance(x, np.ndarray) and x.dtype.kind == "f"
     if not is_array and (isinstance(x, bool) or not isinstance(x, float)):

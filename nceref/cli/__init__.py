@@ -28,10 +28,7 @@ _PACKAGES = ("numpy", "array_api_compat", "scipy", "sympy", "mpmath", "matplotli
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit.
 
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Instead of those of the process.
+    `arguments`: instead of those of the process.
     """
     received: list[int] = []
     try:

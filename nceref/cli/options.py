@@ -14,22 +14,9 @@ from nceref.output.json_text import json_object
 def pairs(option: str, given: Iterable[str]) -> dict[str, Any]:
     """The values of ``K=V`` options by name.
 
-    Parameters
-    ----------
-    option : str
-        Its name, for messages.
-    given : iterable of str
-        What was passed, such as ``temperature=0.1``.
-
-    Returns
-    -------
-    dict
-        Numbers, truth values, None, `Ellipsis` for ``given`` (an array of the case), else words.
-
-    Raises
-    ------
-    click.UsageError
-        For a text without a name and ``=``, and for a name that is given twice.
+    `option`: its name, for messages. `given`: what was passed, such as ``temperature=0.1``. Result: numbers, truth
+    values, None, `Ellipsis` for ``given`` (an array of the case), else words. Raises `click.UsageError` for a text
+    without a name and ``=``, and for a name that is given twice.
     """
     out: dict[str, Any] = {}
     for text in given:

@@ -30,20 +30,9 @@ def write(
 ) -> list[Path]:
     """Draw the start, all runs, and one of them step by step, into a folder.
 
-    Parameters
-    ----------
-    runs : Runs
-        Of one seed.
-    out : path
-        Created if it does not exist; every file replaces an older one in one step.
-    animated : int
-        The run that is animated, counted from 0.
-    on_progress : callable
-        Called with the step of each frame of the animation once it is there.
-
-    Returns
-    -------
-    list of Path
+    `runs`: of one seed. `out`: created if it does not exist; every file replaces an older one in one step. `animated`:
+    the run that is animated, counted from 0. `on_progress`: called with the step of each frame of the animation once it
+    is there.
     """
     from nceref.theory.figures import quadrants, quadrants_start
 
@@ -78,15 +67,7 @@ def frames(setup: Setup) -> int:
 def snapshots_of(setup: Setup, number: int = 0) -> list[tuple[int, Array]]:
     """Steps and features of one run: before the first step, at equal distances, and where the runs end.
 
-    Parameters
-    ----------
-    setup : Setup
-    number : int
-        The run, counted from 0.
-
-    Returns
-    -------
-    list of (int, (100, 2) array)
+    `number`: the run, counted from 0.
     """
     # All runs again, as one batch: alone, NumPy may order a sum in another way, and a chaotic run ends elsewhere.
     points = samples.draw(setup.seeds[0]).samples
@@ -112,19 +93,8 @@ def _between(setup: Setup) -> int:
 def animation(shown: Sequence[tuple[int, Array]], title: str, on_progress: Callable[[int], Any] = int) -> bytes:
     """A GIF of the features step by step.
 
-    Parameters
-    ----------
-    shown : sequence of (int, (100, 2) array)
-        Step and features of each frame.
-    title : str
-        Above each frame, before its step.
-    on_progress : callable
-        Called with the step of each frame once it is drawn.
-
-    Returns
-    -------
-    bytes
-        The whole file.
+    `shown`: step and features of each frame. `title`: above each frame, before its step. `on_progress`: called with the
+    step of each frame once it is drawn. Result: the whole file.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas

@@ -32,17 +32,7 @@ def refuse_with_target(given: dict[str, Any]) -> None:
 def verify_manifest(context: click.Context, given: dict[str, Any]) -> int:
     """Verify the targets of a manifest, write and print what they give.
 
-    Parameters
-    ----------
-    context : click.Context
-        Of `verify`.
-    given : dict
-        Its options.
-
-    Returns
-    -------
-    int
-        The exit status.
+    `context`: of `verify`. `given`: its options. Result: the exit status.
     """
     refuse_but(
         context,

@@ -85,33 +85,15 @@ _OF_RUN: Mapping[str, Mapping[str, str]] = {
 def fix_of(ids: str, framework: str = "") -> str:
     """What to change.
 
-    Parameters
-    ----------
-    ids : str
-        A convention, or several joined by ``+``.
-    framework : str
-        Of the target; empty: the advice of the conventions themselves.
-
-    Returns
-    -------
-    str
+    `ids`: a convention, or several joined by ``+``. `framework`: of the target; empty: the advice of the conventions
+    themselves.
     """
     own = {**_OF_FRAMEWORK.get("numpy" if framework in _BY_HAND else framework, {}), **_OF_RUN.get(framework, {})}
     return " ".join(own.get(id) or CONVENTIONS[id].fix for id in ids.split("+"))
 
 
 def advised(diagnosis: Diagnosis, framework: str) -> Diagnosis:
-    """The diagnosis with the advice for a framework, where it has the one of its conventions.
-
-    Parameters
-    ----------
-    diagnosis : Diagnosis
-    framework : str
-
-    Returns
-    -------
-    Diagnosis
-    """
+    """The diagnosis with the advice for a framework, where it has the one of its conventions."""
     if not set(diagnosis.id.split("+")) <= CONVENTIONS.keys() or diagnosis.fix != fix_of(diagnosis.id):
         return diagnosis
     return replace(diagnosis, fix=fix_of(diagnosis.id, framework))
@@ -125,15 +107,7 @@ _NO_LOSS = frozenset({"wrong-loss", "as-the-reference", "unexplained"})
 def intendable(diagnosis: Diagnosis, framework: str = "") -> Diagnosis:
     """The diagnosis with how to intend it, where it is a named difference; recorded answers take no options.
 
-    Parameters
-    ----------
-    diagnosis : Diagnosis
-    framework : str
-        Of the target.
-
-    Returns
-    -------
-    Diagnosis
+    `framework`: of the target.
     """
     ids = set(diagnosis.id.split("+"))
     if framework == "recorded":

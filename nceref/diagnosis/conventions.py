@@ -82,11 +82,7 @@ def _leak(how: str, size: float) -> str:
 def in_float32(x: Any, which: str = "itself") -> Any:
     """A number, or that of which the logarithm is kept, rounded to float32; an imaginary step passes.
 
-    Parameters
-    ----------
-    x : number
-        May be complex.
-    which : {"itself", "its logarithm"}
+    `x`: may be complex.
     """
     if which == "its logarithm":
         return np.exp(in_float32(np.log(x), "itself"))

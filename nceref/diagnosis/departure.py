@@ -16,18 +16,9 @@ from nceref.diagnosis.rounding import errors_look_rounded
 def departure(observations: Iterable[Observation], calls: FreshCalls = NO_CALLS) -> tuple[Diagnosis, ...]:
     """Where a target departs, in words.
 
-    Parameters
-    ----------
-    observations : iterable of Observation
-        All of a run, with the reference's answers.
-    calls : FreshCalls
-        The target, for what only more calls can tell.
-
-    Returns
-    -------
-    tuple of Diagnosis
-        One, with the id ``unexplained``, or ``value-right-gradient-wrong`` where no value departs; none where the
-        target is right.
+    `observations`: all of a run, with the reference's answers. `calls`: the target, for what only more calls can tell.
+    Result: one, with the id ``unexplained``, or ``value-right-gradient-wrong`` where no value departs; none where the
+    target is right.
     """
     answered = usable(observations)
     failing: dict[str, list[Observation]] = {}
@@ -109,16 +100,7 @@ def _temperatures(failing: dict[str, list[Observation]], judged: Sequence[Observ
 
 
 def departing_rows(observations: Sequence[Observation]) -> str:
-    """Which rows depart under ``reduction="none"``: a sentence, empty unless it is the same part on all cases.
-
-    Parameters
-    ----------
-    observations : sequence of Observation
-
-    Returns
-    -------
-    str
-    """
+    """Which rows depart under ``reduction="none"``: a sentence, empty unless it is the same part on all cases."""
     parts = set()
     for observation in usable(observations):
         gap = gaps(observation)[VALUE]
@@ -131,12 +113,7 @@ def departing_rows(observations: Sequence[Observation]) -> str:
 def named_part(departs: Any, n: int) -> str:
     """The name of a part of the rows: ``the last row``, ``the second view``; empty for anything else.
 
-    Parameters
-    ----------
-    departs : array of bool
-        Which rows it is; of shape (2, N) for two directions.
-    n : int
-        The number of samples.
+    `departs`: which rows it is; of shape (2, N) for two directions. `n`: the number of samples.
     """
     departs = np.asarray(departs)
     flat, size = departs.ravel(), departs.size

@@ -39,15 +39,7 @@ class Ignored:
 def axes(probe: Probe, letter: str) -> dict[str, tuple[int, ...]]:
     """The axes with a letter of a shape, by name of the array that is given.
 
-    Parameters
-    ----------
-    probe : Probe
-    letter : str
-
-    Returns
-    -------
-    dict
-        Without arrays that have no such axis.
+    Result: without arrays that have no such axis.
     """
     out = {}
     for p in probe.loss.parameters:
@@ -67,18 +59,7 @@ def size_of(probe: Probe, letter: str) -> int:
 
 
 def shortened(probe: Probe, letter: str, keep: Any) -> dict[str, Any]:
-    """The inputs with some of the rows, or features, only.
-
-    Parameters
-    ----------
-    probe : Probe
-    letter : str
-    keep : slice or array of int
-
-    Returns
-    -------
-    dict
-    """
+    """The inputs with some of the rows, or features, only."""
     out = dict(probe.inputs)
     for name, places in axes(probe, letter).items():
         for place in places:
@@ -87,18 +68,7 @@ def shortened(probe: Probe, letter: str, keep: Any) -> dict[str, Any]:
 
 
 def ignored_tail(observation: Observation, letter: str, calls: FreshCalls) -> Ignored | None:
-    """The rows or features at the end that the value does not depend on, by bisection; None where there are none.
-
-    Parameters
-    ----------
-    observation : Observation
-    letter : str
-    calls : FreshCalls
-
-    Returns
-    -------
-    Ignored or None
-    """
+    """The rows or features at the end that the value does not depend on, by bisection; None where there are none."""
     probe, size = observation.probe, size_of(observation.probe, letter)
     moved = [name for name in axes(probe, letter) if _is_embedding(probe, name)]
     if size < 2 or not moved:
@@ -158,17 +128,7 @@ def _reference_depends(probe: Probe, inputs: Inputs, calls: FreshCalls) -> bool:
 
 
 def ignored_inputs(observation: Observation, calls: FreshCalls) -> list[str]:
-    """Inputs that can be replaced as a whole without a change of the value, where the reference changes.
-
-    Parameters
-    ----------
-    observation : Observation
-    calls : FreshCalls
-
-    Returns
-    -------
-    list of str
-    """
+    """Inputs that can be replaced as a whole without a change of the value, where the reference changes."""
     probe, out = observation.probe, []
     for name, inputs in _one_replaced(probe, calls):
         if _reference_depends(probe, inputs, calls) and _depends(observation, inputs, calls) is False:
@@ -198,19 +158,9 @@ def bisected(
 ) -> tuple[Any, Any] | None:
     """Where a target begins to fail between a setting at which it is right and one at which it fails.
 
-    Parameters
-    ----------
-    low, high : number
-        Right, and wrong.
-    middle : callable
-        A setting between two; None where they are next to each other.
-    fails : callable
-        Whether the target fails at a setting; None without an answer.
-
-    Returns
-    -------
-    (right, wrong) or None
-        The last that is right and the first that is wrong; None where a call has no answer.
+    `low` and `high`: right, and wrong. `middle`: a setting between two; None where they are next to each other.
+    `fails`: whether the target fails at a setting; None without an answer. Result: the last that is right and the first
+    that is wrong; None where a call has no answer.
     """
     while (there := middle(low, high)) is not None:
         wrong = fails(there)

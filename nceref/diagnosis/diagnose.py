@@ -45,19 +45,9 @@ def diagnose(
 ) -> tuple[Diagnosis, ...]:
     """Explain a difference, the simplest explanation that fits all cases and predicts fresh calls first.
 
-    Parameters
-    ----------
-    observations : iterable of Observation
-        All of a run.
-    identities : sequence of Result
-        What became of the identities: where nothing fits, they show which stage departs first.
-    calls : FreshCalls
-        The target, for calls beyond the corpus.
-
-    Returns
-    -------
-    tuple of Diagnosis
-        At most three; one with the id ``unexplained`` where nothing fits; none where the target is right.
+    `observations`: all of a run. `identities`: what became of the identities: where nothing fits, they show which stage
+    departs first. `calls`: the target, for calls beyond the corpus. Result: at most three; one with the id
+    ``unexplained`` where nothing fits; none where the target is right.
     """
     answered = [o for o in observations if not o.probe.skip and not o.outcome.trouble]
     if (again := repeated(_failing(answered), calls)) is not None:

@@ -91,12 +91,7 @@ class TestedRange:
         return f"{self.edge.words}, where {reached}, and {limit}"
 
     def holds(self, observations: Sequence[Observation]) -> bool:
-        """Whether the values of other cases are finite exactly within the range, and right well within it.
-
-        Parameters
-        ----------
-        observations : sequence of Observation
-        """
+        """Whether the values of other cases are finite exactly within the range, and right well within it."""
         return all(self._holds(o) for o in usable(observations))
 
     def _holds(self, observation: Observation) -> bool:
@@ -111,17 +106,8 @@ class TestedRange:
 def edges(failing: Sequence[Observation], fine: Sequence[Observation], calls: FreshCalls) -> tuple[Edge, ...] | None:
     """Where some of the failing cases stop being finite, and where rows that are all alike do.
 
-    Parameters
-    ----------
-    failing, fine : sequence of Observation
-        Cases with and without a number that is not finite.
-    calls : FreshCalls
-
-    Returns
-    -------
-    tuple of Edge or None
-        Empty where some failing case has no number at any temperature; None for a loss without a temperature or scale
-        that can be passed.
+    `failing` and `fine`: cases with and without a number that is not finite. Result: empty where some failing case has
+    no number at any temperature; None for a loss without a temperature or scale that can be passed.
     """
     varied = {name for name, *_ in calls.like.ranges} if calls.like else set()
     scalar = temperature_scalar(failing[0].probe)
@@ -180,15 +166,7 @@ def _with_exponents(observation: Observation, like: Template, name: str, right: 
 def tested_range(found: Sequence[Edge], observation: Observation) -> TestedRange | None:
     """The exponents that stand at the limit of the format, one at each edge; None where an edge has none.
 
-    Parameters
-    ----------
-    found : sequence of Edge
-    observation : Observation
-        Any of the run.
-
-    Returns
-    -------
-    TestedRange or None
+    `observation`: any of the run.
     """
     own = observation.probe.dtype
     # Half formats are commonly computed with in float32. In float64 nothing in float32 would be right elsewhere.

@@ -66,17 +66,8 @@ class Explanation:
 def variant_value(analysis: CaseAnalysis, options: tuple[Option, ...]) -> tuple[Any, Any]:
     """Value of a variant on one case, with its factor and offset.
 
-    Parameters
-    ----------
-    analysis : CaseAnalysis
-        The case.
-    options : tuple of Option
-        In the order of the closed list, so that a factor comes before an offset.
-
-    Returns
-    -------
-    value, allowed : array
-        Flat, and how far a target with these conventions may be from it.
+    `analysis`: the case. `options`: in the order of the closed list, so that a factor comes before an offset. `value,
+    allowed`: flat, and how far a target with these conventions may be from it.
     """
     outside = [o for o in options if o.axis in ("factor", "offset")]
     value, allowed = analysis.answer(tuple(o for o in options if o not in outside))
@@ -88,17 +79,8 @@ def variant_value(analysis: CaseAnalysis, options: tuple[Option, ...]) -> tuple[
 def scaled_or_shifted(analysis: CaseAnalysis, option: Option, value: Any, allowed: Any) -> tuple[Any, Any]:
     """A value and what is allowed, with a factor or an offset.
 
-    Parameters
-    ----------
-    analysis : CaseAnalysis
-    option : Option
-        Of the axis ``factor`` or ``offset``.
-    value, allowed : array
-        Of the variant without it; leading axes may hold several variants.
-
-    Returns
-    -------
-    value, allowed : array
+    `option`: of the axis ``factor`` or ``offset``. `value` and `allowed`: of the variant without it; leading axes may
+    hold several variants.
     """
     # The sum or product rounds once more, in the target and here.
     if option.axis == "offset":

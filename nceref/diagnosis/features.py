@@ -31,15 +31,7 @@ def samples(probe: Probe) -> int:
 def embeddings(loss: Loss, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """The given embedding inputs as (rows, D), by name.
 
-    Parameters
-    ----------
-    loss : Loss
-    inputs : mapping
-        Arguments by name; views are flattened into rows.
-
-    Returns
-    -------
-    dict
+    `inputs`: arguments by name; views are flattened into rows.
     """
     wanted = [p.name for p in loss.parameters if isinstance(p, Array) and p.embedding]
     given = {name: np.asarray(inputs[name], dtype=np.float64) for name in wanted if inputs.get(name) is not None}
@@ -58,16 +50,7 @@ def _cosines(probe: Probe) -> Any:
 
 
 def without_positive(probe: Probe) -> bool:
-    """Whether an anchor has no positive: a label is alone among samples and queue, or a row of the mask is empty.
-
-    Parameters
-    ----------
-    probe : Probe
-
-    Returns
-    -------
-    bool
-    """
+    """Whether an anchor has no positive: a label is alone among samples and queue, or a row of the mask is empty."""
     x = embeddings(probe.loss, probe.inputs)
     mask = probe.inputs.get("mask")
     if mask is not None:
@@ -109,16 +92,7 @@ FEATURES: Mapping[str, Callable[[Probe], bool]] = {
 
 
 def common(failing: Sequence[Observation], others: Sequence[Observation]) -> str:
-    """What the failing cases have in common and no other case has: ``, exactly those with ...``; empty if nothing.
-
-    Parameters
-    ----------
-    failing, others : sequence of Observation
-
-    Returns
-    -------
-    str
-    """
+    """What the failing cases have in common and no other case has: ``, exactly those with ...``; empty if nothing."""
     if not others or not failing:
         return ""
     # Special cases stand in `FEATURES` before what includes them: the first that separates says most.
@@ -182,17 +156,8 @@ def where(
 ) -> str:
     """How many cases, and which: ``on 3 of 14 cases, exactly those at temperature 0.001 and below``.
 
-    Parameters
-    ----------
-    failing : sequence of Observation
-        Among `judged`.
-    judged : sequence of Observation
-    also_failing, also_right : sequence of Observation
-        Fresh calls, which are not counted: what the failing cases have in common must hold for these too.
-
-    Returns
-    -------
-    str
+    `failing`: among `judged`. `also_failing` and `also_right`: fresh calls, which are not counted: what the failing
+    cases have in common must hold for these too.
     """
     others = [o for o in judged if o not in failing]
     if not others:

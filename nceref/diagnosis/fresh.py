@@ -122,15 +122,7 @@ class Template:
 def template(probes: Iterable[Probe], algorithm: str = "textbook", resizing: Resizing = NO_RESIZING) -> Template | None:
     """What fresh calls have in common with the cases of a run; None without a case.
 
-    Parameters
-    ----------
-    probes : iterable of Probe
-    algorithm, resizing
-        As for `corpus`.
-
-    Returns
-    -------
-    Template or None
+    `algorithm` and `resizing`: as for `corpus`.
     """
     listed = [p for p in probes if not p.skip]
     if not listed:
@@ -152,17 +144,7 @@ def template(probes: Iterable[Probe], algorithm: str = "textbook", resizing: Res
 # The same for all targets of a loss: enough for the losses of a score.
 @lru_cache(maxsize=1024)
 def fresh_probe(like: Template, site: Site) -> Probe | None:
-    """A probe at a site; None where the loss has no number there.
-
-    Parameters
-    ----------
-    like : Template
-    site : Site
-
-    Returns
-    -------
-    Probe or None
-    """
+    """A probe at a site; None where the loss has no number there."""
     inputs = fresh_inputs(like, site)
     return None if inputs is None else judged(like, inputs, f"fresh-{site.geometry}-{site.temperature:g}")
 
@@ -170,16 +152,7 @@ def fresh_probe(like: Template, site: Site) -> Probe | None:
 def judged(like: Template, inputs: Mapping[str, Any], id: str) -> Probe | None:
     """The probe of given inputs, rounded to the format; None where the loss refuses them.
 
-    Parameters
-    ----------
-    like : Template
-    inputs : mapping
-    id : str
-        Of the probe.
-
-    Returns
-    -------
-    Probe or None
+    `id`: of the probe.
     """
     held, forms = dict(like.constants), dict(like.forms)
     exact = {name: x if name in held else _exact(x, like.dtype, forms.get(name, "")) for name, x in inputs.items()}
@@ -196,17 +169,7 @@ def _exact(x: Any, dtype: str, form: str) -> Any:
 
 
 def fresh_inputs(like: Template, site: Site) -> dict[str, Any] | None:
-    """Arguments at a site; None for a loss that cannot stand there.
-
-    Parameters
-    ----------
-    like : Template
-    site : Site
-
-    Returns
-    -------
-    dict or None
-    """
+    """Arguments at a site; None for a loss that cannot stand there."""
     rng = np.random.default_rng([_SEED, *site.sizes, round(1e4 * site.temperature)])
     declared = {p.name: p for p in like.loss.parameters}
     if site.geometry == "lonely" and not any(isinstance(declared[name], Labels) for name, _ in like.arrays):
@@ -340,17 +303,6 @@ def fresh_calls(
 ) -> FreshCalls:
     """Fresh calls that go with the cases of a run.
 
-    Parameters
-    ----------
-    call : callable or None
-        Runs the target on a probe.
-    observations : sequence of Observation
-        Of the run.
-    algorithm, resizing
-        As for `corpus`.
-
-    Returns
-    -------
-    FreshCalls
+    `call`: runs the target on a probe. `observations`: of the run. `algorithm` and `resizing`: as for `corpus`.
     """
     return FreshCalls(call, template((o.probe for o in observations), algorithm, resizing))

@@ -64,15 +64,7 @@ def _answered(observation: Observation) -> bool:
 def gaps(observation: Observation) -> dict[str, Gap]:
     """The value and every judged gradient of a usable observation, the value first.
 
-    Parameters
-    ----------
-    observation : Observation
-        See `usable`.
-
-    Returns
-    -------
-    dict
-        ``value`` or the name of an input to its `Gap`.
+    `observation`: see `usable`. Result: ``value`` or the name of an input to its `Gap`.
     """
     probe, outcome = observation.probe, observation.outcome
     assert probe.bounds is not None
@@ -100,15 +92,7 @@ def shifted(observations: Iterable[Observation], expected: Expected | None) -> l
 
     Bounds grow in proportion to what is expected; `expected` may return bounds of its own as a third entry.
 
-    Parameters
-    ----------
-    observations : iterable of Observation
-    expected : callable or None
-        See `Expected`; None for the reference.
-
-    Returns
-    -------
-    list of Observation or None
+    `expected`: see `Expected`; None for the reference.
     """
     if expected is None:
         return list(observations)
@@ -142,17 +126,7 @@ def diagnosis(
 ) -> Diagnosis:
     """A diagnosis with the threads and the fix of its conventions.
 
-    Parameters
-    ----------
-    id : str
-        A convention, or several joined by ``+``.
-    *parts : DiagnosisPart
-    predicts : callable, optional
-        See `Diagnosis`.
-
-    Returns
-    -------
-    Diagnosis
+    `id`: a convention, or several joined by ``+``. `predicts`: see `Diagnosis`.
     """
     threads = dict.fromkeys(thread for one in id.split("+") for thread in CONVENTIONS[one].threads)
     return Diagnosis(id, parts, tuple(threads), fix_of(id), predicts=predicts)

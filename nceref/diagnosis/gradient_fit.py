@@ -43,14 +43,7 @@ class JudgedGradient:
 def judged_gradients(analysis: CaseAnalysis) -> Iterator[JudgedGradient]:
     """The finite gradients that the reference has too, and those of constants, of which it has none.
 
-    Parameters
-    ----------
-    analysis : CaseAnalysis
-
-    Yields
-    ------
-    JudgedGradient
-        In float64.
+    Each: in float64.
     """
     probe, outcome = analysis.probe, analysis.observation.outcome
     fixed = constants(probe)

@@ -26,19 +26,8 @@ Pair = tuple[Any, Any]
 def factors(got: Sequence[Any], parts: Sequence[Pair], allowed: Sequence[Any]) -> tuple[float, float] | None:
     """The factors of a part and of the rest, by least squares in units of the bounds.
 
-    Parameters
-    ----------
-    got : sequence of array
-        The gradient, case by case.
-    parts : sequence of (array, array)
-        The part and the rest of the right one.
-    allowed : sequence of array
-        Bounds.
-
-    Returns
-    -------
-    (float, float) or None
-        Simple numbers where they are near to such; None where the two cannot be told apart, or both are 1.
+    `got`: the gradient, case by case. `parts`: the part and the rest of the right one. `allowed`: bounds. Result:
+    simple numbers where they are near to such; None where the two cannot be told apart, or both are 1.
     """
     weight = [1 / (np.ravel(a) + 1e-300) for a in allowed[:_CASES]]
     columns = [np.concatenate([np.ravel(pair[k]) * w for pair, w in zip(parts, weight, strict=False)]) for k in (0, 1)]
@@ -55,17 +44,7 @@ def factors(got: Sequence[Any], parts: Sequence[Pair], allowed: Sequence[Any]) -
 def is_sum(got: Any, pair: Pair, weights: tuple[float, float], allowed: Any) -> bool:
     """Whether a gradient is the sum of both parts with these factors, within what is allowed.
 
-    Parameters
-    ----------
-    got : array
-    pair : (array, array)
-        The part and the rest.
-    weights : (float, float)
-    allowed : array
-
-    Returns
-    -------
-    bool
+    `pair`: the part and the rest.
     """
     off = np.abs(got - weights[0] * pair[0] - weights[1] * pair[1])
     return bool(np.all(off <= CARRIED * (1 + abs(weights[0]) + abs(weights[1])) * allowed))
@@ -74,11 +53,7 @@ def is_sum(got: Any, pair: Pair, weights: tuple[float, float], allowed: Any) -> 
 def in_words(which: str, weights: tuple[float, float]) -> str:
     """The sum in words: ``2 times its right part through the positives plus the rest``.
 
-    Parameters
-    ----------
-    which : str
-        A value of `PARTS`.
-    weights : (float, float)
+    `which`: a value of `PARTS`.
     """
     named: Sequence[tuple[float, str]] = ((weights[0], f"its right part {which}"), (weights[1], "the rest"))
     return " plus ".join(_times(weight) + words for weight, words in named if weight != 0)

@@ -36,17 +36,9 @@ _ALONG_THE_ROWS = frozenset({"normalization-detached", "gradient-radial-only"})
 def with_gradients(explanation: Explanation, analyses: list[CaseAnalysis]) -> list[Explanation]:
     """The explanation with the conventions of the gradient that go with it.
 
-    Parameters
-    ----------
-    explanation : Explanation
-        What explains the values; without options where they are those of the reference.
-    analyses : list of CaseAnalysis
-        All finite cases.
-
-    Returns
-    -------
-    list of Explanation
-        Empty where nothing departs; with ``gradient`` False where the values are explained and the gradients are not.
+    `explanation`: what explains the values; without options where they are those of the reference. `analyses`: all
+    finite cases. Result: empty where nothing departs; with ``gradient`` False where the values are explained and the
+    gradients are not.
     """
     judged = [one for analysis in analyses for one in judged_gradients(analysis)]
     fit = GradientFit(explanation.options, judged)
@@ -65,12 +57,7 @@ def with_gradients(explanation: Explanation, analyses: list[CaseAnalysis]) -> li
 def gradients_hold(explanation: Explanation, analyses: list[CaseAnalysis]) -> bool:
     """Whether other cases have the gradients of an explanation.
 
-    Parameters
-    ----------
-    explanation : Explanation
-        Of `with_gradients`.
-    analyses : list of CaseAnalysis
-        Cases that it was not made from.
+    `explanation`: of `with_gradients`. `analyses`: cases that it was not made from.
     """
     if explanation.holds is not None:
         return explanation.holds(analyses)
@@ -79,17 +66,7 @@ def gradients_hold(explanation: Explanation, analyses: list[CaseAnalysis]) -> bo
 
 
 def patterns(analyses: Sequence[CaseAnalysis]) -> tuple[tuple[str, ...], tuple[DiagnosisPart, ...]]:
-    """What is seen of the gradients beside values that are those of the reference.
-
-    Parameters
-    ----------
-    analyses : sequence of CaseAnalysis
-
-    Returns
-    -------
-    ids : tuple of str
-    words : tuple of DiagnosisPart
-    """
+    """What is seen of the gradients beside values that are those of the reference."""
     fit = GradientFit((), [one for analysis in analyses for one in judged_gradients(analysis)])
     findings = findings_of(fit)
     return names_of(findings, fit), words_of(findings, fit)

@@ -38,22 +38,10 @@ _TRAINED = "constants-get-gradient"
 def intentions(loss: Loss, settings: Mapping[str, Any]) -> dict[str, str]:
     """The settings that are conventions of the closed list, by axis.
 
-    Parameters
-    ----------
-    loss : Loss
-    settings : mapping
-        What names an axis and is an id, alone or with what it is set to, as in ``temperature-clamped=0.01``. Where the
-        loss has a parameter of that name, other values are the parameter's.
-
-    Returns
-    -------
-    dict
-        Texts by axis, each of which `intended` can do.
-
-    Raises
-    ------
-    InputError
-        For an id that the axis does not have, that means nothing for the loss, or that needs a setting.
+    `settings`: what names an axis and is an id, alone or with what it is set to, as in ``temperature-clamped=0.01``.
+    Where the loss has a parameter of that name, other values are the parameter's. Result: texts by axis, each of which
+    `intended` can do. Raises `InputError` for an id that the axis does not have, that means nothing for the loss, or
+    that needs a setting.
     """
     own = {p.name for p in loss.parameters} | {"reduction"}
     out = {}
@@ -124,17 +112,8 @@ def _without_setting(text: str, named: Iterable[str], numbers: bool) -> str:
 def intended(probe: Probe, conventions: Mapping[str, str]) -> Probe:
     """The probe with what the loss under these conventions answers, and bounds that have grown with it.
 
-    Parameters
-    ----------
-    probe : Probe
-        With the reference's own answer.
-    conventions : mapping
-        What `intentions` made of the settings.
-
-    Returns
-    -------
-    Probe
-        Skipped where the conventions give no number.
+    `probe`: with the reference's own answer. `conventions`: what `intentions` made of the settings. Result: skipped
+    where the conventions give no number.
     """
     conventions = {axis: text for axis, text in conventions.items() if axis != _BETWEEN_RANKS}
     if probe.skip or not conventions:
@@ -164,16 +143,8 @@ def intended(probe: Probe, conventions: Mapping[str, str]) -> Probe:
 def options_of(chosen: Iterable[Option], observations: Sequence[Observation]) -> str:
     """Options of the command under which a target with these conventions conforms; empty where there are none.
 
-    Parameters
-    ----------
-    chosen : iterable of Option
-    observations : sequence of Observation
-        Of the corpus, with the reference's own answers: on each of them the target must be right then.
-
-    Returns
-    -------
-    str
-        Such as ``--set factor=outer-factor-2``.
+    `observations`: of the corpus, with the reference's own answers: on each of them the target must be right then.
+    Result: such as ``--set factor=outer-factor-2``.
     """
     stated = {option.axis: _stated(option) for option in chosen}
     if not stated or not observations:

@@ -19,17 +19,8 @@ def on_all(
 ) -> Explanation | None:
     """The explanation, with all cases counted; None where a value or a gradient of a large case is not predicted.
 
-    Parameters
-    ----------
-    explanation : Explanation
-        Of the small cases.
-    small, large : sequence of CaseAnalysis
-
-    Returns
-    -------
-    Explanation or None
-        Beside a convention of the value, patterns that were read off a gradient itself, such as a factor, are not
-        looked at on large cases.
+    `explanation`: of the small cases. Result: beside a convention of the value, patterns that were read off a gradient
+    itself, such as a factor, are not looked at on large cases.
     """
     if not all(_value_fits(explanation, analysis) for analysis in large):
         return None

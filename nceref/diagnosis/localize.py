@@ -55,15 +55,7 @@ class Located:
 def localized(answered: Sequence[Observation], calls: FreshCalls) -> Located:
     """What calls show of a target that nothing explains: on which part of the inputs it is the reference.
 
-    Parameters
-    ----------
-    answered : sequence of Observation
-        Of the corpus.
-    calls : FreshCalls
-
-    Returns
-    -------
-    Located
+    `answered`: of the corpus.
     """
     seen = [o for o in usable(answered) if np.all(np.isfinite(o.outcome.value))]
     wrong = [o for o in seen if is_wrong(o)]
@@ -222,16 +214,7 @@ def _has_value(observation: Observation, probe: Probe | None) -> bool:
 def threshold(seen: Sequence[Observation], calls: FreshCalls) -> Iterator[tuple[str, str]]:
     """Sizes and temperatures between which the target begins to fail, by bisection.
 
-    Parameters
-    ----------
-    seen : sequence of Observation
-        Of the corpus, with answers.
-    calls : FreshCalls
-
-    Yields
-    ------
-    (str, str)
-        What it is of, and a part of a sentence.
+    `seen`: of the corpus, with answers. Each: what it is of, and a part of a sentence.
     """
     wrong = [o for o in seen if is_wrong(o)]
     right = [o for o in seen if not is_wrong(o)]
@@ -256,17 +239,8 @@ def size_edge(
 ) -> tuple[str, int, int] | None:
     """The number of samples, or features, from which on a target fails, by bisection.
 
-    Parameters
-    ----------
-    right, wrong : sequence of Observation
-        Of the corpus.
-    calls : FreshCalls
-
-    Returns
-    -------
-    (str, int, int) or None
-        ``N`` or ``D``, the last size that is right and the next, which is wrong; None where sizes do not tell them
-        apart.
+    `right` and `wrong`: of the corpus. Result: ``N`` or ``D``, the last size that is right and the next, which is
+    wrong; None where sizes do not tell them apart.
     """
     for letter in ("N", "D"):
         good, bad = [size_of(o.probe, letter) for o in right], [size_of(o.probe, letter) for o in wrong]
@@ -287,14 +261,7 @@ def _fails_of(letter: str, calls: FreshCalls, size: int) -> bool | None:
 
 
 def sized(letter: str, size: int, temperature: float = 0.3) -> Site:
-    """A site of so many samples, or features.
-
-    Parameters
-    ----------
-    letter : {"N", "D"}
-    size : int
-    temperature : float
-    """
+    """A site of so many samples, or features."""
     return Site("designed", temperature, (size, 8, 4, 6, 7, 2) if letter == "N" else (6, size, 4, 6, 7, 2))
 
 

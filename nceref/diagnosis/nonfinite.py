@@ -21,20 +21,9 @@ def nonfinite(
 ) -> Iterator[Diagnosis]:
     """Why values or gradients are not finite, all else being right.
 
-    Parameters
-    ----------
-    moved : sequence of Observation
-        All of a run, of which `expected` is expected already.
-    expected : callable or None
-        As for `triage`, for fresh calls.
-    causes : bool
-        Whether the exponents are those of the reference.
-    calls : FreshCalls
-
-    Yields
-    ------
-    Diagnosis
-        Of the value, and of gradients that are not finite where the value is.
+    `moved`: all of a run, of which `expected` is expected already. `expected`: as for `triage`, for fresh calls.
+    `causes`: whether the exponents are those of the reference. Each: of the value, and of gradients that are not finite
+    where the value is.
     """
     values = [o for o in moved if not gaps(o)[VALUE].finite]
     finite = [o for o in moved if gaps(o)[VALUE].finite]

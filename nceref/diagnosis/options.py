@@ -34,16 +34,7 @@ _RANK = {id: place for place, id in enumerate(CONVENTIONS)}
 def options(ids: tuple[str, ...], most: int = 1000) -> Iterator[Option]:
     """Every setting of the conventions, in the order of the closed list, at most so many of each.
 
-    Parameters
-    ----------
-    ids : tuple of str
-        Of conventions.
-    most : int
-        Settings of each, the most usual first.
-
-    Yields
-    ------
-    Option
+    `ids`: of conventions. `most`: settings of each, the most usual first.
     """
     for id in sorted(set(ids), key=_RANK.__getitem__):
         yield from (Option(id, value) for value in CONVENTIONS[id].settings[:most])

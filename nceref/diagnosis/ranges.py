@@ -58,18 +58,7 @@ class CaseExponents:
 def exponents(probe: Probe) -> CaseExponents:
     """The range of the exponents of a case, from the dense logits of the reference.
 
-    Parameters
-    ----------
-    probe : Probe
-
-    Returns
-    -------
-    CaseExponents
-
-    Raises
-    ------
-    InputError
-        Where the loss refuses the inputs.
+    Raises `InputError` where the loss refuses the inputs.
     """
     plan = probe.bound.plan
     blocks = []
@@ -113,16 +102,9 @@ def _below(tops: Any, masked: Any, rows: Any) -> tuple[float, float]:
 def range_sites(probe: Probe) -> tuple[Site, ...]:
     """Where to call a target so that each way of writing exponentials fails, or not, by itself.
 
-    Parameters
-    ----------
-    probe : Probe
-        One of the run; half formats are commonly computed with in float32 as well.
-
-    Returns
-    -------
-    tuple of Site
-        Logits that are all large; for a softmax also such that are all far below 0, that differ by more than the range
-        while each of them is within it, and the same within the range.
+    `probe`: one of the run; half formats are commonly computed with in float32 as well. Result: logits that are all
+    large; for a softmax also such that are all far below 0, that differ by more than the range while each of them is
+    within it, and the same within the range.
     """
     dtype = probe.dtype
     sizes = (6, 5, 3, 5, 6, 2)
@@ -143,15 +125,8 @@ Spans = Sequence[tuple[CaseExponents, bool]]
 def out_of_range(failing: Sequence[Observation], others: Sequence[Observation]) -> tuple[str, str] | None:
     """The id and the words of the range that the failing cases leave, and the others do not.
 
-    Parameters
-    ----------
-    failing, others : sequence of Observation
-        Cases with and without a number that is not finite.
-
-    Returns
-    -------
-    (str, str) or None
-        None where no way of writing the exponentials separates them.
+    `failing` and `others`: cases with and without a number that is not finite. Result: none where no way of writing the
+    exponentials separates them.
     """
     try:
         spans = [(exponents(o.probe), True) for o in failing] + [(exponents(o.probe), False) for o in others]
@@ -192,12 +167,7 @@ def _possible(failing: Sequence[Observation]) -> "list[Way]":
 
 
 def is_softmax(probe: Probe) -> bool:
-    """Whether a row takes the logarithm of a sum of exponentials, and not only sums of sigmoids.
-
-    Parameters
-    ----------
-    probe : Probe
-    """
+    """Whether a row takes the logarithm of a sum of exponentials, and not only sums of sigmoids."""
     plan = probe.bound.plan
     return not all(isinstance(term.statistic, Sum) for c in plan.comparisons for term in c.terms.values())
 

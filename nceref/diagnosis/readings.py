@@ -53,22 +53,12 @@ class ReferenceReading:
     limit: str = ""
 
     def fits(self, observation: Observation) -> bool:
-        """Whether a target has this value.
-
-        Parameters
-        ----------
-        observation : Observation
-        """
+        """Whether a target has this value."""
         there = self.predicts(observation.probe)
         return there is not None and abs(float(observation.outcome.value) - there[0]) <= there[1]
 
     def holds(self, observations: Sequence[Observation]) -> bool:
-        """Whether other cases of at most `MOST` samples have this value.
-
-        Parameters
-        ----------
-        observations : sequence of Observation
-        """
+        """Whether other cases of at most `MOST` samples have this value."""
         small = [o for o in usable(observations) if size_of(o.probe, "N") <= MOST]
         return any(map(is_wrong, small)) and all(self.fits(o) for o in small if np.all(np.isfinite(o.outcome.value)))
 
@@ -76,15 +66,7 @@ class ReferenceReading:
 def reading_of(seen: Sequence[Observation], calls: FreshCalls) -> Diagnosis | None:
     """The first reading that predicts all cases, and fresh calls.
 
-    Parameters
-    ----------
-    seen : sequence of Observation
-        Of the corpus, with finite answers.
-    calls : FreshCalls
-
-    Returns
-    -------
-    Diagnosis or None
+    `seen`: of the corpus, with finite answers.
     """
     like = calls.like
     small = sorted((o for o in seen if size_of(o.probe, "N") <= MOST), key=lambda o: size_of(o.probe, "N"))
@@ -118,14 +100,7 @@ def _surprises(reading: ReferenceReading, wrong: Sequence[Observation]) -> bool:
 def value_of(probe: Probe | None) -> Predicted | None:
     """The reference's value with its bound.
 
-    Parameters
-    ----------
-    probe : Probe or None
-
-    Returns
-    -------
-    (float, float) or None
-        None without a number.
+    Result: none without a number.
     """
     if probe is None or probe.bounds is None or np.ndim(probe.value):
         return None

@@ -42,15 +42,7 @@ class Tried:
 def explained(answered: Sequence[Observation], calls: FreshCalls) -> Tried:
     """Explanations of the corpus that predict fresh calls; where these refute all, what explains both.
 
-    Parameters
-    ----------
-    answered : sequence of Observation
-        Of the corpus.
-    calls : FreshCalls
-
-    Returns
-    -------
-    Tried
+    `answered`: of the corpus.
     """
     candidates = explanations(answered)
     if not candidates or not calls.possible:
@@ -68,15 +60,7 @@ def explained(answered: Sequence[Observation], calls: FreshCalls) -> Tried:
 def explained_apart(answered: Sequence[Observation], calls: FreshCalls) -> Tried:
     """What explains all cases but a batch of one, or those that are wrong where others are right.
 
-    Parameters
-    ----------
-    answered : sequence of Observation
-        Of the corpus, which nothing explains as a whole.
-    calls : FreshCalls
-
-    Returns
-    -------
-    Tried
+    `answered`: of the corpus, which nothing explains as a whole.
     """
     seen = [o for o in usable(answered) if is_comparable(o)]
     single = [o for o in seen if samples(o.probe) == 1]
@@ -152,15 +136,7 @@ def _tried(candidates: Sequence[Explanation], calls: FreshCalls, sites: Sequence
 def holds(explanation: Explanation, observations: Sequence[Observation]) -> bool:
     """Whether an explanation predicts observations that it was not made from, values and gradients.
 
-    Parameters
-    ----------
-    explanation : Explanation
-    observations : sequence of Observation
-        Those that are not finite are left out, as in the search.
-
-    Returns
-    -------
-    bool
+    `observations`: those that are not finite are left out, as in the search.
     """
     analyses = [CaseAnalysis(o) for o in observations if is_comparable(o)]
     fitted = sum(is_fitted(o) for o in explanation.value_options)

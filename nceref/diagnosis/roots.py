@@ -13,21 +13,9 @@ def roots(
 ) -> Iterator[float]:
     """Roots of a function between neighbors of a grid.
 
-    Parameters
-    ----------
-    f : callable
-    grid : sequence of float
-        In order.
-    gaps : sequence of float
-        The function there; between two of one sign, and beside one that is no number, nothing is looked for.
-    room : float
-        How far from 0 rounding may leave the function at its root: where it jumps there is none.
-    near : float
-        The share of the room that is near enough; a root known so may be far less exact than it can be.
-
-    Yields
-    ------
-    float
+    `grid`: in order. `gaps`: the function there; between two of one sign, and beside one that is no number, nothing is
+    looked for. `room`: how far from 0 rounding may leave the function at its root: where it jumps there is none.
+    `near`: the share of the room that is near enough; a root known so may be far less exact than it can be.
     """
     for a, b, fa, fb in zip(grid, grid[1:], gaps, gaps[1:], strict=False):
         if np.isfinite(fa) and np.isfinite(fb) and fa * fb <= 0 and fa != fb:

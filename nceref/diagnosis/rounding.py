@@ -23,20 +23,8 @@ def errors_look_rounded(
 ) -> bool | None:
     """Whether errors change without a pattern where inputs change by a few units of a format.
 
-    Parameters
-    ----------
-    observations : sequence of Observation
-        Some with an error beyond their bound.
-    calls : FreshCalls
-    unit : float
-        Unit roundoff of the format.
-    only : sequence of str
-        Quantities to look at; default: all that fail.
-
-    Returns
-    -------
-    bool or None
-        None where no call can be made.
+    `observations`: some with an error beyond their bound. `unit`: unit roundoff of the format. `only`: quantities to
+    look at; default: all that fail. Result: none where no call can be made.
     """
     failing = [o for o in observations if not all(gap.right for gap in gaps(o).values())]
     if not failing or not calls.possible:
@@ -90,16 +78,7 @@ def _spread(near: Sequence[Observation], names: Sequence[str]) -> float:
 def repeated(observations: Sequence[Observation], calls: FreshCalls) -> tuple[str, float, float, str] | None:
     """What the target answers to the same inputs twice, where that differs by more than twice the bound.
 
-    Parameters
-    ----------
-    observations : sequence of Observation
-        The first two are tried.
-    calls : FreshCalls
-
-    Returns
-    -------
-    (str, float, float, str) or None
-        The quantity, both numbers, and the case; None where all agree.
+    `observations`: the first two are tried. Result: the quantity, both numbers, and the case; None where all agree.
     """
     for observation in observations[:2]:
         probe = observation.probe

@@ -41,15 +41,8 @@ CONSTANTS = ("outer-factor-constant", "offset-constant")
 def explanations(observations: Iterable[Observation]) -> tuple[Explanation, ...]:
     """Explanations, the simplest first; none where the reference itself fits or nothing does.
 
-    Parameters
-    ----------
-    observations : iterable of Observation
-        All cases of one loss; those that are not finite, or have no reference, are left out.
-
-    Returns
-    -------
-    tuple of Explanation
-        At most three: fewer conventions first, then the order of the closed list.
+    `observations`: all cases of one loss; those that are not finite, or have no reference, are left out. Result: at
+    most three: fewer conventions first, then the order of the closed list.
     """
     every = [CaseAnalysis(o) for o in usable(observations) if is_comparable(o)]
     analyses, large = ([a for a in every if a.probe.is_large == size] for size in (False, True))
@@ -86,10 +79,7 @@ def _different(explained: list[Explanation], analyses: list[CaseAnalysis]) -> li
 def is_comparable(observation: Observation) -> bool:
     """Whether every number is there; what a row of zeros becomes at length 1 is a policy of its own.
 
-    Parameters
-    ----------
-    observation : Observation
-        See `usable`.
+    `observation`: see `usable`.
     """
     return bool(np.all(np.isfinite(observation.outcome.value))) and not zero_row(observation.probe)
 
@@ -287,12 +277,7 @@ def _verified(chosen: Structure, analyses: list[CaseAnalysis]) -> Explanation | 
 
 
 def is_fitted(option: Option) -> bool:
-    """Whether its setting is read off a case, and is none of the usual ones.
-
-    Parameters
-    ----------
-    option : Option
-    """
+    """Whether its setting is read off a case, and is none of the usual ones."""
     if option.id in (*CONSTANTS, "scalar-ignored"):
         return True
     return isinstance(option.value, float | tuple) and option.value not in CONVENTIONS[option.id].settings

@@ -258,16 +258,8 @@ def _range(ends: tuple[float, float] | None, most: int) -> str:
 def severity(observations: Sequence[Observation], calls: FreshCalls) -> Severity | None:
     """Measure what a difference does to training.
 
-    Parameters
-    ----------
-    observations : sequence of Observation
-        Of the corpus; they serve where the target cannot be called.
-    calls : FreshCalls
-
-    Returns
-    -------
-    Severity or None
-        None where the target gives no number at an ordinary temperature, or nothing departs there.
+    `observations`: of the corpus; they serve where the target cannot be called. Result: none where the target gives no
+    number at an ordinary temperature, or nothing departs there.
     """
     every = [o for o in usable([*calls.at(GENERAL), *observations]) if _several(o.probe)]
     ordinary = [o for o in every if _is_ordinary(o.probe)]
@@ -448,16 +440,7 @@ def _at_optimum(calls: FreshCalls) -> float | None:
 
 @lru_cache(maxsize=64)
 def minimum(like: Template) -> tuple[Probe, Probe] | None:
-    """A fresh probe, and where descent from it comes to rest; None where it does not, such as at infinity.
-
-    Parameters
-    ----------
-    like : Template
-
-    Returns
-    -------
-    (Probe, Probe) or None
-    """
+    """A fresh probe, and where descent from it comes to rest; None where it does not, such as at infinity."""
     start = fresh_probe(like, _WARM)
     if start is None or not start.grads:
         return None

@@ -13,17 +13,7 @@ def recognized(x: Any, within: float = 1e-5) -> tuple[float, str]:
 
     Fractions with a denominator of at most 64, decimals of at most three digits and a few constants are simple.
 
-    Parameters
-    ----------
-    x : float
-    within : float
-        Relative distance.
-
-    Returns
-    -------
-    value : float
-        The number itself where no simple one is near.
-    words : str
+    `within`: relative distance. `value`: the number itself where no simple one is near.
     """
     x = float(x)
     if not math.isfinite(x) or x == 0:
@@ -48,17 +38,8 @@ def written(x: float) -> str:
 def candidates(x: Any, within: float = 0.0) -> list[float]:
     """The simple number, then the measured one where it is another: a constant may be rounded to float32.
 
-    Parameters
-    ----------
-    x : float
-        As it was measured.
-    within : float
-        Relative distance at which other numbers were measured as well: short ones come between the two.
-
-    Returns
-    -------
-    list of float
-        One to five.
+    `x`: as it was measured. `within`: relative distance at which other numbers were measured as well: short ones come
+    between the two. Result: one to five.
     """
     x = float(x)
     value, _ = recognized(x)

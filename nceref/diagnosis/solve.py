@@ -25,15 +25,8 @@ SOLVED_ON = 2
 def solved(analyses: Sequence[CaseAnalysis]) -> Iterator[Option]:
     """Temperatures, multiples of them, ceilings and other scalars that would give the value of a case.
 
-    Parameters
-    ----------
-    analyses : sequence of CaseAnalysis
-        All finite cases; those whose value is wrong and known precisely are solved.
-
-    Yields
-    ------
-    Option
-        Candidates only: whether one fits the other cases is not looked at.
+    `analyses`: all finite cases; those whose value is wrong and known precisely are solved. Each: candidates only:
+    whether one fits the other cases is not looked at.
     """
     precise = _precise(analyses)
     yield from _ranges(precise)
@@ -150,10 +143,7 @@ def _roots(analysis: CaseAnalysis, option: Callable[[float], Option], grid: Any)
 
     None where the value jumps over it, or does not change with the setting: any number would do as well.
 
-    Returns
-    -------
-    list of tuple
-        A setting, and the share of it by which another one may differ that the rounding of the value hides.
+    Result: a setting, and the share of it by which another one may differ that the rounding of the value hides.
     """
     target, room = float(analysis.target[0]), float(analysis.bound[0])
 

@@ -42,21 +42,10 @@ def triage(
 ) -> tuple[Diagnosis, ...]:
     """What the arithmetic of a target does, given that it computes the reference, or what `expected` says.
 
-    Parameters
-    ----------
-    observations : sequence of Observation
-        All of a run.
-    expected : callable, optional
-        Probe to ``(value, grads)`` of the reading to start from; default: the reference.
-    causes : bool
-        Whether the exponents are those of the reference, so that they can tell why a value is not finite.
-    calls : FreshCalls
-        The target, for calls that can refute what is seen.
-
-    Returns
-    -------
-    tuple of Diagnosis
-        Empty where nothing is wrong, and where arithmetic alone does not explain it.
+    `observations`: all of a run. `expected`: probe to ``(value, grads)`` of the reading to start from; default: the
+    reference. `causes`: whether the exponents are those of the reference, so that they can tell why a value is not
+    finite. `calls`: the target, for calls that can refute what is seen. Result: empty where nothing is wrong, and where
+    arithmetic alone does not explain it.
     """
     moved = shifted(usable(observations), expected)
     if not moved:

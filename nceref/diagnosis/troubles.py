@@ -15,15 +15,8 @@ MOST = 3
 def troubles(observations: Sequence[Observation]) -> tuple[Diagnosis, ...]:
     """What happens in place of an answer, and on which cases.
 
-    Parameters
-    ----------
-    observations : sequence of Observation
-        All of a run.
-
-    Returns
-    -------
-    tuple of Diagnosis
-        One for each exception, or other event, with its name as the id; at most `MOST`.
+    `observations`: all of a run. Result: one for each exception, or other event, with its name as the id; at most
+    `MOST`.
     """
     judged = [o for o in observations if not o.probe.skip and o.outcome.trouble != UNSUPPORTED]
     kinds: dict[tuple[str, str], list[Observation]] = {}

@@ -105,17 +105,7 @@ class Figure:
 def render(figure: Figure, data: Mapping[str, Any], suffix: str) -> bytes:
     """One figure as SVG, PNG or PDF: the same bytes for the same data and tools, whatever the user's settings are.
 
-    Parameters
-    ----------
-    figure : Figure
-    data : mapping
-        What `figure.data()` returns, or other data of that shape.
-    suffix : {"svg", "png", "pdf"}
-
-    Returns
-    -------
-    bytes
-        The whole file.
+    `data`: what `figure.data()` returns, or other data of that shape. Result: the whole file.
     """
     with style():
         canvas, paper = compose(figure, data), io.BytesIO()
@@ -182,16 +172,8 @@ def ink(color: str) -> str:
 def write(axes: "Axes", text: str, at: tuple[float, float], color: str = BLACK, **options: Any) -> None:
     """Put words at a point of the data.
 
-    Parameters
-    ----------
-    axes : matplotlib axes
-    text : str
-    at : (float, float)
-        In the units of the data.
-    color : str
-        Of what is named; the letters are darker.
-    **options
-        ``offset`` from the point, in points of 1/72 inch; others as in `Axes.annotate`.
+    `at`: in the units of the data. `color`: of what is named; the letters are darker. `**options`: ``offset`` from the
+    point, in points of 1/72 inch; others as in `Axes.annotate`.
     """
     offset = options.pop("offset", (0, 0))
     axes.annotate(text, at, offset, color=ink(color), fontsize=SMALL, textcoords="offset points", **options)
@@ -205,14 +187,8 @@ def point(axes: "Axes", at: Any, color: str = BLACK) -> list[Any]:
 def name_ends(axes: "Axes", ends: Iterable[tuple[float, str, str]], least: float = 0.085) -> None:
     """Name curves at their right ends: (y, text, color) each, moved apart where they would touch.
 
-    Parameters
-    ----------
-    axes : matplotlib axes
-        With its limits set, which the places depend on.
-    ends : iterable of (float, str, str)
-        In any order.
-    least : float
-        Distance of two names, in heights of the axes.
+    `axes`: with its limits set, which the places depend on. `ends`: in any order. `least`: distance of two names, in
+    heights of the axes.
     """
     sorted_ends = sorted(ends)
     # Distances of names are those on paper, so they are taken after a logarithmic scale.
@@ -234,20 +210,7 @@ def name_ends(axes: "Axes", ends: Iterable[tuple[float, str, str]], least: float
 def spread(heights: Sequence[float], least: float) -> list[float]:
     """Move sorted heights apart, as little as possible, until neighbors differ by `least`.
 
-    Parameters
-    ----------
-    heights : sequence of float
-        In rising order.
-    least : float
-        In the same unit.
-
-    Returns
-    -------
-    list of float
-        In rising order.
-
-    >>> [round(h, 3) for h in spread([0.0, 0.5, 0.52], 0.1)]
-    [0.0, 0.46, 0.56]
+    `heights`: in rising order. `least`: in the same unit. Result: in rising order.
     """
     # Groups of neighbors that touch, as (center, count). Two that overlap merge around their common mean, where the
     # sum of squared moves is least. The 1e-12 keeps rounding from merging names that are just far enough apart.

@@ -16,10 +16,7 @@ def screen() -> dict[str, Any]:
 
     Those of the terminal; a file or pipe has no colors, and the width in COLUMNS, if that is a number.
 
-    Returns
-    -------
-    dict
-        ``width`` and ``color``, arguments of `Page.text`; what is left out has its default there.
+    Result: ``width`` and ``color``, arguments of `Page.text`; what is left out has its default there.
     """
     width = _columns()
     if _is_terminal(sys.stdout):

@@ -48,16 +48,7 @@ class Arguments:
 
 
 def signature_of(function: Any) -> inspect.Signature:
-    """The signature, or that of any number of arrays where a compiled function shows none.
-
-    Parameters
-    ----------
-    function : callable
-
-    Returns
-    -------
-    inspect.Signature
-    """
+    """The signature, or that of any number of arrays where a compiled function shows none."""
     try:
         return inspect.signature(function)
     # The last: from Python 3.12 on, for a text that is no signature.
@@ -70,25 +61,10 @@ def match_arguments(
 ) -> Arguments:
     """Match the parameters of a target with the inputs that are given.
 
-    Parameters
-    ----------
-    signature : inspect.Signature
-        Of what is called.
-    given : iterable of Parameter
-        The inputs there are; arrays and labels must all find a place, scalars need not.
-    chosen : iterable of str
-        Choices (and ``reduction``) that the user set; the target keeps its own default for the others.
-    name, loss : str
-        Of the target and the loss, for messages.
-
-    Returns
-    -------
-    Arguments
-
-    Raises
-    ------
-    TargetError
-        If a required parameter is left without an input, or an array without a parameter.
+    `signature`: of what is called. `given`: the inputs there are; arrays and labels must all find a place, scalars need
+    not. `chosen`: choices (and ``reduction``) that the user set; the target keeps its own default for the others.
+    `name` and `loss`: of the target and the loss, for messages. Raises `TargetError` if a required parameter is left
+    without an input, or an array without a parameter.
     """
     inputs = {p.name: p for p in given}
     parameters = {n: p for n, p in signature.parameters.items() if p.kind not in _VARIADIC}
@@ -113,21 +89,8 @@ def match_by_name(
 ) -> Arguments:
     """What a constructor is handed: by name or alias only, and only what does not need a graph.
 
-    Parameters
-    ----------
-    signature : inspect.Signature
-        Of the constructor.
-    given, chosen, name, loss
-        As for `match_arguments`.
-
-    Returns
-    -------
-    Arguments
-
-    Raises
-    ------
-    TargetError
-        If it needs something else.
+    `signature`: of the constructor. `given` and `chosen` and `name` and `loss`: as for `match_arguments`. Raises
+    `TargetError` if it needs something else.
     """
     inputs = {p.name: p for p in given if not isinstance(p, Array | Labels) or (isinstance(p, Array) and p.constant)}
     parameters = {n: p for n, p in signature.parameters.items() if p.kind not in _VARIADIC}
@@ -263,17 +226,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def given_parameters(loss: Loss, names: Iterable[str]) -> tuple[Parameter, ...]:
-    """The declared parameters of those names, in the order of declaration.
-
-    Parameters
-    ----------
-    loss : Loss
-    names : iterable of str
-
-    Returns
-    -------
-    tuple of Parameter
-    """
+    """The declared parameters of those names, in the order of declaration."""
     chosen = frozenset(names)
     return tuple(p for p in loss.parameters if p.name in chosen)
 
@@ -281,16 +234,8 @@ def given_parameters(loss: Loss, names: Iterable[str]) -> tuple[Parameter, ...]:
 def expected_names(loss: Loss, settings: Mapping[str, Any]) -> tuple[str, ...]:
     """The inputs that a corpus for these settings will give: what is required, what is set, and the first variant's.
 
-    Parameters
-    ----------
-    loss : Loss
-    settings : mapping
-        Conventions of the run; an array or labels in it set aside those of the first variant.
-
-    Returns
-    -------
-    tuple of str
-        In the order of declaration.
+    `settings`: conventions of the run; an array or labels in it set aside those of the first variant. Result: in the
+    order of declaration.
     """
     arrays = [p for p in loss.parameters if isinstance(p, Array | Labels)]
     source = settings if any(p.name in settings for p in arrays) else loss.variants[0]

@@ -27,21 +27,8 @@ _NO_LOSS = ("wrong-shape", "not-a-number-type")
 def attempt(target: ResolvedTarget, request: CallRequest, twice: bool = False) -> Outcome:
     """What a target does with one request; its warnings are silenced, what it prints is kept.
 
-    Parameters
-    ----------
-    target : ResolvedTarget
-    request : CallRequest
-    twice : bool
-        Whether to call it again on the same instance and compare, within the bounds of the case.
-
-    Returns
-    -------
-    Outcome
-
-    Raises
-    ------
-    InputError, UnavailableError
-        If the framework cannot run this, whatever the target is.
+    `twice`: whether to call it again on the same instance and compare, within the bounds of the case. Raises
+    `InputError, UnavailableError` if the framework cannot run this, whatever the target is.
     """
     # Outside of what becomes an outcome: a device that is not there is no fault of the target.
     frameworks.check(target, request)
@@ -103,17 +90,8 @@ class _Printed(io.TextIOBase):
 def attempt_answer(target: ResolvedTarget, request: CallRequest, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
     """The outcome of a known answer, handed over and read back as that of the target is.
 
-    Parameters
-    ----------
-    target : ResolvedTarget
-        Only its framework, loss and plain scalars matter.
-    request : CallRequest
-    answer : (value, grads)
-        Float64 value, and float64 gradients by input.
-
-    Returns
-    -------
-    Outcome
+    `target`: only its framework, loss and plain scalars matter. `answer`: float64 value, and float64 gradients by
+    input.
     """
     reply = of_device(answer, request.axis) if request.devices else lambda inputs: answer
     return attempt(frameworks.as_target(target.framework, reply, target.loss, target.floats), request)
@@ -151,17 +129,8 @@ def _failure(target: ResolvedTarget, error: BaseException, remarks: Mapping[str,
 def unlike(first: Answer | Outcome, second: Answer | Outcome, rooms: Mapping[str, Any]) -> dict[str, str]:
     """The remark for two answers to the same inputs that differ by more than two right ones do, of a quantity.
 
-    Parameters
-    ----------
-    first, second : Answer or Outcome
-        Without trouble.
-    rooms : mapping
-        How far they may be apart, see `CallRequest`.
-
-    Returns
-    -------
-    dict
-        Empty where they are alike.
+    `first` and `second`: without trouble. `rooms`: how far they may be apart, see `CallRequest`. Result: empty where
+    they are alike.
     """
     pairs = {"": (first.value, second.value)} | {n: (g, second.grads.get(n)) for n, g in first.grads.items()}
     changed = next((n for n, (a, b) in pairs.items() if b is None or not _alike(a, b, rooms.get(n, 0.0))), None)

@@ -42,25 +42,10 @@ _BUILTIN = frozenset(dir(builtins))
 def expression(text: str, known: Iterable[str], place: Mapping[str, Any] | None = None) -> Expression:
     """Compile a call expression.
 
-    Parameters
-    ----------
-    text : str
-        Written with the names of the loss's inputs, ``f`` for the target, np, torch, jax, jnp and math.
-    known : iterable of str
-        Names of the inputs; optional ones that are not given are None.
-    place : mapping, optional
-        ``rank`` and ``world_size`` of this process, where it is one of several.
-
-    Returns
-    -------
-    Expression
-
-    Raises
-    ------
-    InputError
-        If it is not an expression, if it names something unknown, or if it does not call ``f``.
-    UnavailableError
-        If it names a package that is not installed.
+    `text`: written with the names of the loss's inputs, ``f`` for the target, np, torch, jax, jnp and math. `known`:
+    names of the inputs; optional ones that are not given are None. `place`: ``rank`` and ``world_size`` of this
+    process, where it is one of several. Raises `InputError` if it is not an expression, if it names something unknown,
+    or if it does not call ``f``. Raises `UnavailableError` if it names a package that is not installed.
     """
     # A terminal wraps a long one, and what is copied from it has the line breaks.
     text = " ".join(text.splitlines()).strip()

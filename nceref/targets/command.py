@@ -44,34 +44,15 @@ def in_command(
 ) -> Iterator["CommandRunner"]:
     """Run an executable, which is stopped when it hangs and started again when it dies.
 
-    Parameters
-    ----------
-    text : str
-        ``cmd:`` and a command line.
-    loss : Loss
-        What it is called for.
-    settings : mapping
-        Conventions of the run.
-    dtypes : sequence of str
-        The formats of the run.
-    timeout : float
-        Seconds for one answer.
-
-    Yields
-    ------
-    CommandRunner
-
-    Raises
-    ------
-    TargetError
-        If it cannot be started, or does not have this loss or format.
-    InputError
-        If the text is no command line.
-    UnavailableError
-        Where the system starts no processes.
+    `text`: ``cmd:`` and a command line. `loss`: what it is called for. `settings`: conventions of the run. `dtypes`:
+    the formats of the run. `timeout`: seconds for one answer. Raises `TargetError` if it cannot be started, or does not
+    have this loss or format. Raises `InputError` if the text is no command line. Raises `UnavailableError` where the
+    system starts no processes.
     """
     if not processes_available():
-        msg = "a target cmd: is a process of its own, and this system starts none; `nceref vectors compare` judges a file"
+        msg = (
+            "a target cmd: is a process of its own, and this system starts none; `nceref vectors compare` judges a file"
+        )
         raise UnavailableError(msg)
     child = CommandRunner(LoadRequest(text, loss, {"settings": settings, "dtypes": tuple(dtypes)}), timeout)
     try:
@@ -106,10 +87,7 @@ class CommandRunner(ChildRunner):
     def start(self) -> None:
         """Start the program and exchange ``hello``.
 
-        Raises
-        ------
-        TargetError
-            If there is none, or it does not answer, or does not have this loss or format.
+        Raises `TargetError` if there is none, or it does not answer, or does not have this loss or format.
         """
         words = [_program(self._words[0]), *self._words[1:]]
         guard = [sys.executable, "-P", "-c", _BOOT, json.dumps(sys.path)] if os.name == "posix" else []

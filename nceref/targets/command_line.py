@@ -24,14 +24,7 @@ _REFUSED = {
 def is_command(thing: Any) -> bool:
     """Whether a target is an executable.
 
-    Parameters
-    ----------
-    thing : object
-        As a user names a target.
-
-    Returns
-    -------
-    bool
+    `thing`: as a user names a target.
     """
     return issubclass(type(thing), str) and thing.startswith(PREFIX)
 
@@ -39,19 +32,7 @@ def is_command(thing: Any) -> bool:
 def words_of(text: str) -> list[str]:
     """The program and its arguments, as a shell parts them; nothing of it is expanded.
 
-    Parameters
-    ----------
-    text : str
-        ``cmd:`` and a command line.
-
-    Returns
-    -------
-    list of str
-
-    Raises
-    ------
-    InputError
-        If there is no program, or a quotation has no end.
+    `text`: ``cmd:`` and a command line. Raises `InputError` if there is no program, or a quotation has no end.
     """
     command = text.removeprefix(PREFIX)
     try:
@@ -71,10 +52,7 @@ def words_of(text: str) -> list[str]:
 def refuse_options(options: Mapping[str, Any]) -> None:
     """Raise an `InputError` for an option of `verify` that says nothing of an executable.
 
-    Parameters
-    ----------
-    options : mapping
-        What was given, by name; what is empty was not, and the device ``cpu`` is the default.
+    `options`: what was given, by name; what is empty was not, and the device ``cpu`` is the default.
     """
     for name, value in options.items():
         if value and (name, value) != ("device", "cpu") and name in _REFUSED:

@@ -101,10 +101,7 @@ class Callee:
     def bind(self, names: Iterable[str], reduction: str = "mean") -> BoundCall:
         """Which of the given inputs goes where; a reduction that is not the mean is passed on where it can be.
 
-        Raises
-        ------
-        TargetError
-            If something that the target needs fits no input, or an array fits no parameter.
+        Raises `TargetError` if something that the target needs fits no input, or an array fits no parameter.
         """
         given = given_parameters(self.loss, frozenset(names) - self.held.keys())
         chosen = self.chosen | (frozenset() if reduction == "mean" else {"reduction"})
@@ -148,14 +145,8 @@ class Callee:
     def holding(self, stated: Mapping[str, str], names: Iterable[str], unsought: Iterable[str] = ()) -> "Callee":
         """The target with parameters of its own in the place of inputs that it is not handed.
 
-        Parameters
-        ----------
-        stated : mapping
-            Input to path, as the user gave it.
-        names : iterable of str
-            The inputs that there are.
-        unsought : iterable of str
-            Those whose parameters are not looked for.
+        `stated`: input to path, as the user gave it. `names`: the inputs that there are. `unsought`: those whose
+        parameters are not looked for.
         """
         names = tuple(names)
         sought = [n for n in names if n not in {*self.taken_by_call(names), *unsought}]
@@ -209,29 +200,10 @@ def callee_of(
 ) -> Callee:
     """A target with what was given beforehand.
 
-    Parameters
-    ----------
-    thing : object
-        A function, a class, a partial of either, or an object.
-    name : str
-        What messages call it.
-    loss : Loss
-        The reference.
-    chosen : frozenset of str
-        Settings that the user gave.
-    init : mapping
-        Arguments of the constructor, or of every call of a function.
-    written : Expression or None
-        The call expression, if there is one.
-
-    Returns
-    -------
-    Callee
-
-    Raises
-    ------
-    InputError
-        If `init` names what the target does not take.
+    `thing`: a function, a class, a partial of either, or an object. `name`: what messages call it. `loss`: the
+    reference. `chosen`: settings that the user gave. `init`: arguments of the constructor, or of every call of a
+    function. `written`: the call expression, if there is one. Raises `InputError` if `init` names what the target does
+    not take.
     """
     if isinstance(thing, partial):
         # A partial of a class is the class with presets: it too is constructed for each case.

@@ -103,15 +103,7 @@ class Answer:
 def call_request(probe: Probe, device: str = "cpu") -> CallRequest:
     """The call for a probe; what it leaves out has the default of the declaration.
 
-    Parameters
-    ----------
-    probe : Probe
-    device : str
-        As the framework names it.
-
-    Returns
-    -------
-    CallRequest
+    `device`: as the framework names it.
     """
     defaults = {p.name: p.default for p in probe.loss.parameters if isinstance(p, Scalar | Choice)}
     given = {name: x for name, x in {**defaults, **probe.inputs}.items() if x is not None and x is not ...}
@@ -150,37 +142,16 @@ class Framework(Protocol):
     def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:
         """Call a target once, and read what it answers.
 
-        Parameters
-        ----------
-        target : ResolvedTarget
-        request : CallRequest
-        floats : frozenset of str
-            Scalars that are handed over as Python numbers; to NumPy each is a number of the dtype.
-        gradients : bool
-            Whether to differentiate, or to read the gradients that a NumPy target returns.
-
-        Returns
-        -------
-        Answer
-
-        Raises
-        ------
-        Trouble
-            If it answers with something that is no loss, or with gradients that fit no input.
+        `floats`: scalars that are handed over as Python numbers; to NumPy each is a number of the dtype. `gradients`:
+        whether to differentiate, or to read the gradients that a NumPy target returns. Raises `Trouble` if it answers
+        with something that is no loss, or with gradients that fit no input.
         """
 
     @staticmethod
     def program(reply: Reply) -> Program:
         """A program of the framework with a known value and known gradients.
 
-        Parameters
-        ----------
-        reply : callable
-            Takes the inputs by name as float64 NumPy arrays and floats; returns the value and gradients by input.
-
-        Returns
-        -------
-        Program
+        `reply`: takes the inputs by name as float64 NumPy arrays and floats; returns the value and gradients by input.
         """
 
 
@@ -200,18 +171,8 @@ def _module_for(target: ResolvedTarget, request: CallRequest) -> Framework:
 def check(target: ResolvedTarget, request: CallRequest) -> None:
     """Refuse what a framework cannot do, before the target is called.
 
-    Parameters
-    ----------
-    target : ResolvedTarget
-        Only its framework matters.
-    request : CallRequest
-
-    Raises
-    ------
-    InputError
-        For a dtype or a device that the framework does not have.
-    UnavailableError
-        If the framework is not installed.
+    `target`: only its framework matters. Raises `InputError` for a dtype or a device that the framework does not have.
+    Raises `UnavailableError` if the framework is not installed.
     """
     try:
         _module_for(target, request).check(request)
@@ -226,21 +187,7 @@ def answer(target: ResolvedTarget, request: CallRequest) -> Answer:
     First with every scalar as a tensor, then with Python numbers for them, then without gradients. What it
     refused stands in `unjudged` and `remarks`; if nothing helps, the first exception is raised.
 
-    Parameters
-    ----------
-    target : ResolvedTarget
-    request : CallRequest
-
-    Returns
-    -------
-    Answer
-
-    Raises
-    ------
-    Trouble
-        If it answers with something that is no loss.
-    Exception
-        Whatever the target raises.
+    Raises `Trouble` if it answers with something that is no loss. Raises `Exception` whatever the target raises.
     """
     call = _module_for(target, request).answer
     known = frozenset(target.floats)
@@ -294,18 +241,8 @@ def short(error: object, length: int = 300) -> str:
 def loss_of(returned: Any, request: CallRequest, is_array: Callable[[Any], bool]) -> Any:
     """The loss in what a target returned: itself, the entry ``loss``, or the only scalar of a tuple or dictionary.
 
-    Parameters
-    ----------
-    returned : object
-        What the target returned.
-    request : CallRequest
-    is_array : callable
-        Whether an object is an array of the framework.
-
-    Raises
-    ------
-    Trouble
-        If there is no such entry, or more than one.
+    `returned`: what the target returned. `is_array`: whether an object is an array of the framework. Raises `Trouble`
+    if there is no such entry, or more than one.
     """
     if is_array(returned) or isinstance(returned, numbers.Number | np.ndarray):
         return returned
@@ -346,20 +283,8 @@ def _numbers(array: Any, what: str, kinds: str) -> Any:
 def value_of(array: Any, request: CallRequest) -> Any:
     """The value as a float64 number or rows, of the shape that belongs to the reduction.
 
-    Parameters
-    ----------
-    array : array or number
-        As the target returned it, on the CPU.
-    request : CallRequest
-
-    Returns
-    -------
-    float or array
-
-    Raises
-    ------
-    Trouble
-        For entries that are no real numbers, and for another shape.
+    `array`: as the target returned it, on the CPU. Raises `Trouble` for entries that are no real numbers, and for
+    another shape.
     """
     value = _numbers(array, "returns", "fiub")
     # The shape comes first: a few bytes may look like an array that no memory can hold.
@@ -376,19 +301,9 @@ def value_of(array: Any, request: CallRequest) -> Any:
 def laid_out(x: Any, mode: str, full: Callable[[tuple[int, ...]], Any]) -> Any:
     """The same numbers in another memory layout.
 
-    Parameters
-    ----------
-    x : array
-        Of NumPy or PyTorch.
-    mode : str
-        ``strided``: every second entry along each axis of a larger array; ``offset``: the middle of one;
-        ``transposed``: the last two axes are swapped in memory. Any other leaves the array as it is.
-    full : callable
-        An array of this shape and the same kind, whose entries nobody should read.
-
-    Returns
-    -------
-    array
+    `x`: of NumPy or PyTorch. `mode`: ``strided``: every second entry along each axis of a larger array; ``offset``: the
+    middle of one; ``transposed``: the last two axes are swapped in memory. Any other leaves the array as it is. `full`:
+    an array of this shape and the same kind, whose entries nobody should read.
     """
     shape, step = tuple(x.shape), {"strided": 2, "offset": 1}.get(mode, 0)
     if mode == "transposed" and len(shape) > 1:
@@ -405,22 +320,8 @@ def laid_out(x: Any, mode: str, full: Callable[[tuple[int, ...]], Any]) -> Any:
 def gradient_of(name: str, array: Any, request: CallRequest) -> Any:
     """A gradient in float64, in the shape of its input.
 
-    Parameters
-    ----------
-    name : str
-        Of the input.
-    array : array or number
-        As the framework returned it, on the CPU.
-    request : CallRequest
-
-    Returns
-    -------
-    float or array
-
-    Raises
-    ------
-    Trouble
-        For entries that are no real numbers, and for another shape.
+    `name`: of the input. `array`: as the framework returned it, on the CPU. Raises `Trouble` for entries that are no
+    real numbers, and for another shape.
     """
     grad, shape = _numbers(array, f"the gradient of `{name}` has", "fiu"), np.shape(request.inputs[name])
     if grad.shape != shape and not (shape == () and grad.shape == (1,)):
@@ -448,19 +349,8 @@ def as_target(
 ) -> ResolvedTarget:
     """A target of a framework with a known answer, so that tensors, backward pass and reading are exercised.
 
-    Parameters
-    ----------
-    framework : {"numpy", "torch", "jax"}
-    reply : callable
-        As of `Framework.program`.
-    loss : str
-        Name of the loss whose inputs they are.
-    floats : mapping, optional
-        Scalars that are handed over as plain numbers, with the reason.
-
-    Returns
-    -------
-    ResolvedTarget
+    `reply`: as of `Framework.program`. `loss`: name of the loss whose inputs they are. `floats`: scalars that are
+    handed over as plain numbers, with the reason.
     """
     program = module(framework).program(reply)
     return ResolvedTarget("a known answer", framework, loss, program, floats=floats or {}, has_reduction=True)

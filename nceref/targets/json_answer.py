@@ -25,22 +25,9 @@ _ENTRIES = frozenset({"id", "value", "grad"})
 def answer_of(record: Mapping[str, Any], request: CallRequest) -> Answer:
     """The answer that a record holds.
 
-    Parameters
-    ----------
-    record : mapping
-        ``value``, and ``grad`` by input, which may be left out; its ``id`` is not looked at.
-    request : CallRequest
-        What was to be computed: it has the shapes.
-
-    Returns
-    -------
-    Answer
-        A gradient that is not there is unjudged, with the reason.
-
-    Raises
-    ------
-    Trouble
-        For a shape or an entry that is none of an answer: ``wrong-shape`` or ``not-a-number-type``.
+    `record`: ``value``, and ``grad`` by input, which may be left out; its ``id`` is not looked at. `request`: what was
+    to be computed: it has the shapes. Result: a gradient that is not there is unjudged, with the reason. Raises
+    `Trouble` for a shape or an entry that is none of an answer: ``wrong-shape`` or ``not-a-number-type``.
     """
     if unknown := sorted(record.keys() - _ENTRIES):
         msg = f"answers with the entry {shown(unknown[0])}; a result has `id`, `value` and `grad`"

@@ -37,39 +37,15 @@ def resolve_target(
 ) -> ResolvedTarget:
     """Make a target out of what a user gave.
 
-    Parameters
-    ----------
-    thing : str or object
-        ``file.py:name``, ``package.module:name``, or a function, a class, or an object that can be called.
-    loss : Loss
-        What it claims to be.
-    call : str, optional
-        An expression over the inputs and ``f``, the target, where names and positions are not enough.
-    init : mapping, optional
-        Arguments of the constructor; for a function, arguments that every call gets.
-    framework : {"numpy", "torch", "jax"}, optional
-        Recognized where it is left out.
-    settings : mapping, optional
-        The conventions that the user set; they are passed on where the target takes them.
-    floats : iterable of str
-        Scalars to hand over as Python numbers.
-    param : mapping, optional
-        Inputs to paths of parameters that a torch module holds; others are found by name.
-    unsought : mapping, optional
-        Inputs whose parameters are left alone, with the path of what was found.
-    place : mapping, optional
-        ``rank`` and ``world_size`` of this process, for a target that takes them; a `Deferred` one is not yet known.
-
-    Returns
-    -------
-    ResolvedTarget
-
-    Raises
-    ------
-    TargetError
-        If it cannot be located, imported or called with what there is.
-    InputError
-        If an argument of this function is wrong.
+    `thing`: ``file.py:name``, ``package.module:name``, or a function, a class, or an object that can be called. `loss`:
+    what it claims to be. `call`: an expression over the inputs and ``f``, the target, where names and positions are not
+    enough. `init`: arguments of the constructor; for a function, arguments that every call gets. `framework`:
+    recognized where it is left out. `settings`: the conventions that the user set; they are passed on where the target
+    takes them. `floats`: scalars to hand over as Python numbers. `param`: inputs to paths of parameters that a torch
+    module holds; others are found by name. `unsought`: inputs whose parameters are left alone, with the path of what
+    was found. `place`: ``rank`` and ``world_size`` of this process, for a target that takes them; a `Deferred` one is
+    not yet known. Raises `TargetError` if it cannot be located, imported or called with what there is. Raises
+    `InputError` if an argument of this function is wrong.
     """
     try:
         own = dict(param or {}), dict(unsought or {})

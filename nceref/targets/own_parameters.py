@@ -30,34 +30,11 @@ def find_parameters(
 ) -> tuple[dict[str, str], dict[str, tuple[int, ...]], tuple[str, ...]]:
     """Which parameters of a module play the part of which inputs.
 
-    Parameters
-    ----------
-    loss : Loss
-        The reference.
-    name : str
-        Of the target, for messages.
-    instance : callable
-        Returns the module, or one of the class.
-    stated : mapping
-        Input to the path of a parameter, as `named_parameters` has it.
-    sought : iterable of str
-        Inputs whose parameters are looked for by name.
-
-    Returns
-    -------
-    held : dict
-        Input to path.
-    sizes : dict
-        Input to the shape of that parameter.
-    others : tuple of str
-        Paths of all other parameters that are trained.
-
-    Raises
-    ------
-    InputError
-        For a path that the module does not have, or one of another kind than the input.
-    TargetError
-        If a path is stated, and no module can be constructed.
+    `loss`: the reference. `name`: of the target, for messages. `instance`: returns the module, or one of the class.
+    `stated`: input to the path of a parameter, as `named_parameters` has it. `sought`: inputs whose parameters are
+    looked for by name. `held`: input to path. `sizes`: input to the shape of that parameter. `others`: paths of all
+    other parameters that are trained. Raises `InputError` for a path that the module does not have, or one of another
+    kind than the input. Raises `TargetError` if a path is stated, and no module can be constructed.
     """
     try:
         parameters = dict(instance().named_parameters())
@@ -130,16 +107,7 @@ def _by_name(
 def meant_by(path: str, inputs: Iterable[str]) -> str | None:
     """The input that the name of a parameter stands for, itself or as a function of it.
 
-    Parameters
-    ----------
-    path : str
-        As `named_parameters` has it; its last part counts.
-    inputs : iterable of str
-
-    Returns
-    -------
-    str or None
-        None where there is none, or more than one.
+    `path`: as `named_parameters` has it; its last part counts. Result: none where there is none, or more than one.
     """
     # Here, for modules alone: a child that runs a function imports nothing that losses are made of.
     from nceref.engine.parameters import INVERSE_TEMPERATURES
@@ -162,14 +130,8 @@ def meant_by(path: str, inputs: Iterable[str]) -> str | None:
 def called_with(module: Any, tensors: Mapping[str, Any], call: Callable[[], Any]) -> Any:
     """What a call returns while tensors stand in the place of parameters.
 
-    Parameters
-    ----------
-    module : torch.nn.Module
-        The one that is called, also if it is compiled.
-    tensors : mapping
-        Path to tensor; one number takes the shape of the parameter.
-    call : callable
-        Calls the module in any way.
+    `module`: the one that is called, also if it is compiled. `tensors`: path to tensor; one number takes the shape of
+    the parameter. `call`: calls the module in any way.
     """
     import torch
 

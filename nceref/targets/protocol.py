@@ -43,19 +43,8 @@ def hello(loss: str, dtypes: Iterable[str]) -> str:
 def run(id: str, loss: str, request: CallRequest) -> str:
     """The line that calls for a value and its gradients.
 
-    Parameters
-    ----------
-    id : str
-        Echoed by the answer.
-    loss : str
-        Its name.
-    request : CallRequest
-
-    Returns
-    -------
-    str
-        Every argument of the loss that has a value: words are settings, and numbers are inputs, in the bits of a
-        float64 each, which is exact in every format.
+    `id`: echoed by the answer. `loss`: its name. Result: every argument of the loss that has a value: words are
+    settings, and numbers are inputs, in the bits of a float64 each, which is exact in every format.
     """
     settings = {n: x for n, x in request.inputs.items() if isinstance(x, str | bool)}
     inputs = {n: encoded(x) for n, x in request.inputs.items() if n not in settings}
@@ -87,17 +76,7 @@ def result(id: str, value: Any, grads: Mapping[str, Any]) -> str:
 def record(text: str, kinds: Iterable[str]) -> tuple[str, Mapping[str, Any]]:
     """What kind of answer a line is, and its content.
 
-    Parameters
-    ----------
-    text : str
-        The line.
-    kinds : iterable of str
-        Those that there may be.
-
-    Raises
-    ------
-    Trouble
-        `BROKEN`, for anything else.
+    `text`: the line. `kinds`: those that there may be. Raises `Trouble` `BROKEN`, for anything else.
     """
     kinds, why = tuple(kinds), ""
     try:
@@ -116,17 +95,8 @@ def record(text: str, kinds: Iterable[str]) -> tuple[str, Mapping[str, Any]]:
 def outcome(text: str, id: str, previous: str, request: CallRequest) -> Outcome:
     """What a line answers to a call.
 
-    Parameters
-    ----------
-    text : str
-    id, previous : str
-        Of this call, and of the one before.
-    request : CallRequest
-
-    Returns
-    -------
-    Outcome
-        With the trouble `BROKEN` for what is no answer to this call.
+    `id` and `previous`: of this call, and of the one before. Result: with the trouble `BROKEN` for what is no answer to
+    this call.
     """
     try:
         kind, content = record(text, _ANSWERS)

@@ -24,22 +24,8 @@ def recognize_framework(thing: Any, expression_names: frozenset[str] = frozenset
     that the code uses, what its module has imported. NumPy counts only where no other is there, and is the answer where
     there is no evidence.
 
-    Parameters
-    ----------
-    thing : object
-        A function, a class or an object.
-    expression_names : frozenset of str
-        Names in the call expression.
-
-    Returns
-    -------
-    str
-        ``numpy``, ``torch`` or ``jax``.
-
-    Raises
-    ------
-    TargetError
-        If it uses both torch and jax.
+    `thing`: a function, a class or an object. `expression_names`: names in the call expression. Result: ``numpy``,
+    ``torch`` or ``jax``. Raises `TargetError` if it uses both torch and jax.
     """
     for evidence in (_named(expression_names), _bases(thing), _annotated(thing), _used(thing), _around(thing)):
         frameworks = {_ROOTS[root] for root in evidence if root in _ROOTS} - {"numpy"}

@@ -14,16 +14,7 @@ from nceref.targets.frameworks import CallRequest
 def reparametrized(request: CallRequest, forms: Mapping[str, str]) -> CallRequest:
     """The request with the parameters of a module for inputs.
 
-    Parameters
-    ----------
-    request : CallRequest
-        With inputs of the loss.
-    forms : mapping
-        Parametrizations by input.
-
-    Returns
-    -------
-    CallRequest
+    `request`: with inputs of the loss. `forms`: parametrizations by input.
     """
     if not forms:
         return request
@@ -38,17 +29,7 @@ def _held(inputs: Mapping[str, Any], forms: Mapping[str, str], dtype: str) -> di
 def by_inputs(outcome: Outcome, request: CallRequest, forms: Mapping[str, str]) -> Outcome:
     """The outcome with gradients by the inputs.
 
-    Parameters
-    ----------
-    outcome : Outcome
-        Of a request that `reparametrized` has returned.
-    request : CallRequest
-    forms : mapping
-        Parametrizations by input.
-
-    Returns
-    -------
-    Outcome
+    `outcome`: of a request that `reparametrized` has returned. `forms`: parametrizations by input.
     """
     grads = {
         n: PARAMETRIZATIONS[forms[n]].gradient(request.inputs[n], g) if n in forms else g

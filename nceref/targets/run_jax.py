@@ -41,19 +41,8 @@ def differentiated(
 ) -> tuple[Any, dict[str, Any]]:
     """What a target returns as its loss, and the gradients of its sum.
 
-    Parameters
-    ----------
-    target : ResolvedTarget
-    request : CallRequest
-        For the mode, the reduction and the upstream gradient.
-    inputs : mapping
-        As JAX has them.
-    wanted : frozenset of str
-        Those to differentiate by; without any, the target is called and not differentiated.
-
-    Returns
-    -------
-    (object, dict of array)
+    `request`: for the mode, the reduction and the upstream gradient. `inputs`: as JAX has them. `wanted`: those to
+    differentiate by; without any, the target is called and not differentiated.
     """
     import jax
 

@@ -96,15 +96,7 @@ def _mapped(function: Callable[[Any], Any], mesh: Any, along: Any) -> Callable[[
 def of_device(known: tuple[Any, Mapping[str, Any]], axis: str) -> Reply:
     """The part of a known answer that belongs to the device on which it is asked for.
 
-    Parameters
-    ----------
-    known : (value, grads)
-        With a first axis of the devices.
-    axis : str
-
-    Returns
-    -------
-    callable
+    `known`: with a first axis of the devices.
     """
 
     def reply(inputs: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -119,10 +111,7 @@ def of_device(known: tuple[Any, Mapping[str, Any]], axis: str) -> Reply:
 def place(group: Mapping[str, Any]) -> dict[str, Any]:
     """``rank`` and ``world_size`` for a target that takes them; the rank is that of the device it is called on.
 
-    Parameters
-    ----------
-    group : mapping
-        ``axis`` and ``world_size``.
+    `group`: ``axis`` and ``world_size``.
     """
     import jax
 

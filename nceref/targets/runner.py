@@ -46,16 +46,8 @@ def in_process(thing: Any, loss: Loss | None = None, *, device: str = "cpu", **o
     changes in the process is put back, see `global_state`. A target that hangs or that kills the process cannot be
     stopped here: that takes `in_child`.
 
-    Parameters
-    ----------
-    thing, loss, **options
-        As for `load.resolve_target`; `thing` may be a `ResolvedTarget` already, and nothing else is needed then.
-    device : str
-        As the framework names it.
-
-    Yields
-    ------
-    Runner
+    `thing` and `loss` and `**options`: as for `load.resolve_target`; `thing` may be a `ResolvedTarget` already, and
+    nothing else is needed then. `device`: as the framework names it.
     """
     with kept_surroundings():
         if not issubclass(type(thing), ResolvedTarget):
@@ -69,17 +61,8 @@ def child_runner(
 ) -> ChildRunner:
     """What runs targets that are named by text: a process of its own, or this one where the system starts none.
 
-    Parameters
-    ----------
-    request : LoadRequest or None
-        The target; None where it is said later.
-    device, timeout, loading_timeout, isolate
-        As for `in_child`.
-
-    Returns
-    -------
-    ChildRunner
-        Not started.
+    `request`: the target; None where it is said later. `device` and `timeout` and `loading_timeout` and `isolate`: as
+    for `in_child`. Result: not started.
     """
     kind = ChildRunner if processes_available() else LocalRunner
     return kind(request, device, timeout, loading_timeout, isolate)
@@ -100,29 +83,10 @@ def in_child(
 
     Where the system starts no processes, it is run in this one: see `LocalRunner`.
 
-    Parameters
-    ----------
-    text, loss, **options
-        As for `load.resolve_target`.
-    device : str
-        As the framework names it.
-    timeout, loading_timeout : float
-        Seconds for one case, and for importing the target.
-    isolate : bool
-        Whether the process has no network, and neither files nor other processes that it can change.
-
-    Yields
-    ------
-    ChildRunner
-
-    Raises
-    ------
-    TargetError
-        If the target cannot be loaded.
-    InputError
-        If an option is wrong.
-    UnavailableError
-        If the process cannot be isolated.
+    `text` and `loss` and `**options`: as for `load.resolve_target`. `device`: as the framework names it. `timeout` and
+    `loading_timeout`: seconds for one case, and for importing the target. `isolate`: whether the process has no
+    network, and neither files nor other processes that it can change. Raises `TargetError` if the target cannot be
+    loaded. Raises `InputError` if an option is wrong. Raises `UnavailableError` if the process cannot be isolated.
     """
     child = child_runner(LoadRequest(text, loss, options), device, timeout, loading_timeout, isolate)
     try:
@@ -138,16 +102,8 @@ def in_same_child(
 ) -> Iterator[ChildRunner]:
     """Run another target, or the same one as another loss, in a process that is there already.
 
-    Parameters
-    ----------
-    child : ChildRunner
-        Of `in_child`, which ends it.
-    text, loss, device, **options
-        As for `in_child`; raises the same.
-
-    Yields
-    ------
-    ChildRunner
+    `child`: of `in_child`, which ends it. `text` and `loss` and `device` and `**options`: as for `in_child`; raises the
+    same.
     """
     child.load(LoadRequest(text, loss, options))
     yield child

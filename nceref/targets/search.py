@@ -59,10 +59,7 @@ class Search:
     def spend(self) -> None:
         """Count a call that is about to be made.
 
-        Raises
-        ------
-        NoCallsLeft
-            If it is one too many.
+        Raises `NoCallsLeft` if it is one too many.
         """
         if self.made >= self.most:
             self.end("calls", f"was cut after {counted(self.made, 'call')} of the target (--calls {self.most})")
@@ -81,14 +78,8 @@ class Search:
     def last_of(self, steps: Callable[[], Iterator[T]], result: T, keep: bool = False) -> T:
         """The last result of a search, whatever ends it.
 
-        Parameters
-        ----------
-        steps : callable
-            Returns an iterator over results, each with all that the one before has.
-        result : object
-            Where there is none.
-        keep : bool
-            Whether Ctrl-C ends the search alone.
+        `steps`: returns an iterator over results, each with all that the one before has. `result`: where there is none.
+        `keep`: whether Ctrl-C ends the search alone.
         """
         try:
             for each in steps():
@@ -119,10 +110,7 @@ class Search:
     def record(self, explained: bool) -> dict[str, Any]:
         """As plain data; empty where the target was not called, and nothing has ended the search.
 
-        Parameters
-        ----------
-        explained : bool
-            Whether there is an explanation all the same.
+        `explained`: whether there is an explanation all the same.
         """
         if not self.made and not self.ended:
             return {}

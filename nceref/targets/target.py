@@ -19,16 +19,7 @@ class Deferred:
 
 
 def given_now(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments by name, with what is known now.
-
-    Parameters
-    ----------
-    arguments : mapping
-
-    Returns
-    -------
-    dict
-    """
+    """Arguments by name, with what is known now."""
     return {name: x.value() if isinstance(x, Deferred) else x for name, x in arguments.items()}
 
 

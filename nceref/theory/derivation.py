@@ -44,10 +44,7 @@ def get(name: str) -> Derivation:
 def follow(derivation: Derivation) -> tuple[Chain, tuple[str, ...]]:
     """Build the chain and check all of it, once a process; returned with what was checked of each step.
 
-    Raises
-    ------
-    DeclarationError
-        For the first step that does not follow: topic, step, both sides, and what to do.
+    Raises `DeclarationError` for the first step that does not follow: topic, step, both sides, and what to do.
     """
     # Built only now: to list the topics, no chain is needed.
     chain = derivation.steps()
@@ -72,26 +69,10 @@ def follow(derivation: Derivation) -> tuple[Chain, tuple[str, ...]]:
 def render(derivation: Derivation, form: str = "text", width: int = WIDTH) -> str:
     """Check every step of a derivation, then write it out as a string that ends in a newline.
 
-    Parameters
-    ----------
-    derivation : Derivation
-    form : {"text", "ascii", "latex", "markdown"}
-        Text has formulas in two dimensions where they fit, else on one line, and so has ASCII, in plain letters;
-        LaTeX is a fragment that needs amsmath; Markdown has formulas between dollar signs. Any other word raises
-        `InputError`.
-    width : int
-        Columns of the text, at least 40; LaTeX and Markdown have lines of any length.
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    DeclarationError
-        If a step does not follow.
-    InputError
-        For another form.
+    `form`: text has formulas in two dimensions where they fit, else on one line, and so has ASCII, in plain letters;
+    LaTeX is a fragment that needs amsmath; Markdown has formulas between dollar signs. Any other word raises
+    `InputError`. `width`: columns of the text, at least 40; LaTeX and Markdown have lines of any length. Raises
+    `DeclarationError` if a step does not follow. Raises `InputError` for another form.
     """
     writers: Mapping[str, Callable[..., Iterator[str]]] = {
         "text": partial(_text, unicode=True),

@@ -57,24 +57,9 @@ def chosen(names: Iterable[str] = ()) -> list[Figure]:
 def draw(names: Iterable[str] = (), out: str | os.PathLike[str] = "figures") -> Iterator[Path]:
     """Draw figures into a folder, and bring its manifest and index up to date.
 
-    Parameters
-    ----------
-    names : iterable of str
-        Names of figures; none of them: all.
-    out : path
-        Created if it does not exist.
-
-    Yields
-    ------
-    Path
-        Each file once it is there; every file replaces an older one in one step.
-
-    Raises
-    ------
-    InputError
-        If there is no figure of some name.
-    FileError
-        If a file cannot be written.
+    `names`: names of figures; none of them: all. `out`: created if it does not exist. Each: each file once it is there;
+    every file replaces an older one in one step. Raises `InputError` if there is no figure of some name. Raises
+    `FileError` if a file cannot be written.
     """
     wanted, out = chosen(names), Path(out)
     # Before anything is drawn: the index is written last.
@@ -111,20 +96,8 @@ def check(names: Iterable[str] = (), out: str | os.PathLike[str] = "figures") ->
     The data behind each figure are always compared, by their hash. Bytes are compared where the tools are those of
     the manifest: platform, matplotlib, and the libraries with which it draws letters and writes PNG.
 
-    Parameters
-    ----------
-    names, out
-        As in `draw`.
-
-    Returns
-    -------
-    list of Checked
-        One for each figure, and one for the index.
-
-    Raises
-    ------
-    InputError
-        If there is no figure of some name, or no manifest in the folder.
+    `names` and `out`: as in `draw`. Result: one for each figure, and one for the index. Raises `InputError` if there is
+    no figure of some name, or no manifest in the folder.
     """
     names, out = tuple(names), Path(out)
     wanted = chosen(names)
@@ -181,20 +154,8 @@ def fingerprint(data: Mapping[str, Any]) -> str:
     Numbers count with 9 significant digits, and with none below 1e-13 of the largest in their array: what is left of
     a difference of large numbers is noise. Minus zero is zero.
 
-    Parameters
-    ----------
-    data : mapping
-        Arrays of finite numbers by name.
-
-    Returns
-    -------
-    str
-        SHA-256, in hexadecimal; the order of the names does not matter.
-
-    Raises
-    ------
-    InputError
-        If a number is infinite or NaN.
+    `data`: arrays of finite numbers by name. Result: SHA-256, in hexadecimal; the order of the names does not matter.
+    Raises `InputError` if a number is infinite or NaN.
     """
     content = {name: _digits(values) for name, values in sorted(data.items())}
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()

@@ -18,17 +18,9 @@ _MOST = 1000
 def own_case(similarities: Sequence[float], temperatures: Sequence[float] = TEMPERATURES) -> Figure:
     """The figure of one anchor: tau L against tau, and L against 1 / tau, each in its proven band.
 
-    Parameters
-    ----------
-    similarities : sequence of float
-        That of the positive first, then those of the negatives: 2 to 1,000 numbers from -1 to 1.
-    temperatures : (float, float)
-        The lowest and the highest one, from 1e-6 to 1e6.
-
-    Raises
-    ------
-    InputError
-        Which names the option of `nceref plot-limits`.
+    `similarities`: that of the positive first, then those of the negatives: 2 to 1,000 numbers from -1 to 1.
+    `temperatures`: the lowest and the highest one, from 1e-6 to 1e6. Raises `InputError` which names the option of
+    `nceref plot-limits`.
     """
     s, (low, high) = _similarities(similarities), _temperatures(temperatures)
     named = ", ".join(f"{x:g}" for x in s[:6]) + (f" and {len(s) - 6} more" if len(s) > 6 else "")

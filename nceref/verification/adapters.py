@@ -61,22 +61,9 @@ def adapted(
 ) -> str:
     """A call expression that works where a plain call does not, as the rest of a sentence.
 
-    Parameters
-    ----------
-    request : Request
-    runner : callable
-        ``runner(request, child)``: the target, ready to run.
-    probes_of : callable
-        ``probes_of(request, setup, fixed)``: the cases.
-    search : Search
-        Counts the calls.
-    child : ChildRunner, optional
-        A process that is there already.
-
-    Returns
-    -------
-    str
-        Empty where a call was given, or none works.
+    `runner`: ``runner(request, child)``: the target, ready to run. `probes_of`: ``probes_of(request, setup, fixed)``:
+    the cases. `search`: counts the calls. `child`: a process that is there already. Result: empty where a call was
+    given, or none works.
     """
     if request.call:
         return ""
@@ -109,16 +96,7 @@ def adapted(
 def layers(loss: Loss, environment: Mapping[str, Any]) -> str:
     """What is said of a module with layers of its own, which change what the loss is computed from.
 
-    Parameters
-    ----------
-    loss : Loss
-    environment : mapping
-        Of the report.
-
-    Returns
-    -------
-    str
-        The rest of a sentence; empty where there are none.
+    `environment`: of the report. Result: the rest of a sentence; empty where there are none.
     """
     if not (others := environment.get("other_parameters")):
         return ""
@@ -146,17 +124,7 @@ def _right(observations: Sequence[Observation]) -> bool:
 def suggestion(loss: Loss, settings: Mapping[str, Any], attempt: Attempt) -> str:
     """The rest of a sentence with the first adapter that gives the reference's values, or else the first that runs.
 
-    Parameters
-    ----------
-    loss : Loss
-    settings : mapping
-        Conventions of the run.
-    attempt : callable
-
-    Returns
-    -------
-    str
-        Empty where none runs.
+    `settings`: conventions of the run. Result: empty where none runs.
     """
     runs = ""
 

@@ -20,20 +20,8 @@ def other_ranks(
 ) -> Callable[[], Observed | None]:
     """What the target answers on another number of ranks: of a run that is there, or called once.
 
-    Parameters
-    ----------
-    request : Request
-    run : callable
-        The target, ready to run.
-    runs : sequence of TargetRun
-        All that there are.
-    setup : RunSetup
-        Of the run that is explained.
-
-    Returns
-    -------
-    callable
-        Returns None for shards.
+    `run`: the target, ready to run. `runs`: all that there are. `setup`: of the run that is explained. Result: returns
+    None for shards.
     """
     contract = setup.contract
 
@@ -59,19 +47,7 @@ def between_ranks(
 ) -> tuple[Diagnosis, ...]:
     """What is wrong between ranks; nothing where one process has all of it.
 
-    Parameters
-    ----------
-    request : Request
-    runs : sequence of TargetRun
-        All that there are.
-    failing : TargetRun
-        Of several ranks.
-    other : callable
-        See `other_ranks`.
-
-    Returns
-    -------
-    tuple of Diagnosis
+    `runs`: all that there are. `failing`: of several ranks. `other`: see `other_ranks`.
     """
     contract = failing.setup.contract
     if contract is None or not failing.setup.several or request.intended or mode_diagnoses(failing.results):
@@ -89,17 +65,7 @@ def on_ranks(
 ) -> tuple[Diagnosis, ...]:
     """What explains the joined batch, with what is known of the ranks: one alone is right.
 
-    Parameters
-    ----------
-    failing : TargetRun
-    diagnoses : tuple of Diagnosis
-        As they are where it has one rank.
-    other : callable
-        See `other_ranks`.
-
-    Returns
-    -------
-    tuple of Diagnosis
+    `diagnoses`: as they are where it has one rank. `other`: see `other_ranks`.
     """
     from nceref.diagnosis.ranks.by_rank import ranks_apart
 
@@ -115,16 +81,7 @@ def on_ranks(
 
 
 def comparing_ranks(diagnosis: Diagnosis) -> Diagnosis:
-    """The diagnosis with what to do where nothing explains several ranks.
-
-    Parameters
-    ----------
-    diagnosis : Diagnosis
-
-    Returns
-    -------
-    Diagnosis
-    """
+    """The diagnosis with what to do where nothing explains several ranks."""
     if diagnosis.id != "unexplained":
         return diagnosis
     return replace(diagnosis, fix="Compare what the ranks compute: print their parts on one case, --case ID.")

@@ -50,24 +50,9 @@ def explain(
 ) -> Iterator[ExplainedDifference]:
     """Explain the difference of each format by itself: bounds of different formats do not mix.
 
-    Parameters
-    ----------
-    request : Request
-    run : callable
-        The target, ready to run.
-    runs : sequence of TargetRun
-        One for each format.
-    search : Search
-        Counts the calls.
-    measure : bool
-        Whether a formula is measured where nothing explains the values.
-    training : bool
-        Whether it is measured what the difference does to training.
-
-    Yields
-    ------
-    ExplainedDifference
-        What is known so far, each time with all that was known before.
+    `run`: the target, ready to run. `runs`: one for each format. `search`: counts the calls. `measure`: whether a
+    formula is measured where nothing explains the values. `training`: whether it is measured what the difference does
+    to training. Each: what is known so far, each time with all that was known before.
     """
     failed = [each for each in runs if any(r.status == "fail" for r in each.results)] or runs[:1]
     explainer = _Explainer(request, search.target(run), runs, search, measure, training)
@@ -92,10 +77,7 @@ def explain(
 def without_answer(runs: Sequence[TargetRun]) -> ExplainedDifference:
     """What happens in place of answers, where no case has one.
 
-    Parameters
-    ----------
-    runs : sequence of TargetRun
-        One for each format.
+    `runs`: one for each format.
     """
     return ExplainedDifference(joined_diagnoses(_troubled(runs)))
 

@@ -50,26 +50,10 @@ class Candidate:
 def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **options: Any) -> tuple[Candidate, ...]:
     """Try a target as every loss that can call it, on the quick suite.
 
-    Parameters
-    ----------
-    target : str or callable
-        As for `verify`.
-    on_progress : callable, optional
-        Called with each report, and with the number of losses as ``total=``.
-    **options
-        As for `verify`; a setting that a loss does not have rules it out.
-
-    Returns
-    -------
-    tuple of Candidate
-        The best first; those whose inputs do not fit are left out.
-
-    Raises
-    ------
-    TargetError
-        If the target fits no loss: the reason of the last one.
-    InputError
-        If `call` could be the call of no loss.
+    `target`: as for `verify`. `on_progress`: called with each report, and with the number of losses as ``total=``.
+    `**options`: as for `verify`; a setting that a loss does not have rules it out. Result: the best first; those whose
+    inputs do not fit are left out. Raises `TargetError` if the target fits no loss: the reason of the last one. Raises
+    `InputError` if `call` could be the call of no loss.
     """
     if options.get("call"):
         expression(options["call"], {p.name: None for one in all_losses().values() for p in one.parameters})
@@ -156,15 +140,7 @@ def record(candidate: Candidate) -> dict[str, Any]:
 def page_of(target: Any, tried: tuple[Candidate, ...]) -> Page:
     """Which loss the target is, and the best candidates.
 
-    Parameters
-    ----------
-    target : str or callable
-    tried : tuple of Candidate
-        The best first, at least one.
-
-    Returns
-    -------
-    Page
+    `tried`: the best first, at least one.
     """
     page = Page()
     page.print(f"{target}: {_answer(tried)}", style="bold")

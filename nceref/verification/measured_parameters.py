@@ -27,22 +27,8 @@ _ROOM = 64.0
 def measure_parameters(request: Request, run: Any) -> tuple[Request, dict[str, str], dict[str, str]]:
     """The parametrization of each input that the target holds, in the sizes that it takes.
 
-    Parameters
-    ----------
-    request : Request
-    run : Runner or ChildRunner
-
-    Returns
-    -------
-    request : Request
-        Of the sizes of its parameter where the target takes no others.
-    forms, unknown : dict
-        As of `measure_forms`.
-
-    Raises
-    ------
-    TargetError
-        As of `measure_forms`.
+    `request`: of the sizes of its parameter where the target takes no others. `forms, unknown`: as of `measure_forms`.
+    Raises `TargetError` as of `measure_forms`.
     """
     try:
         return request, *measure_forms(request, run)
@@ -71,24 +57,9 @@ def _own_sizes(request: Request, run: Any) -> Iterator[Resizing]:
 def measure_forms(request: Request, run: Any) -> tuple[dict[str, str], dict[str, str]]:
     """The parametrization of each input that the target holds.
 
-    Parameters
-    ----------
-    request : Request
-        `param` has what was stated.
-    run : Runner or ChildRunner
-        Its `forms` are set on the way.
-
-    Returns
-    -------
-    forms : dict
-        Name of the parametrization by input.
-    unknown : dict
-        Path by input, of scalars for which no function was found, or more than one.
-
-    Raises
-    ------
-    TargetError
-        If a parameter was stated without its function, and none was found; if it can take no other shape.
+    `request`: `param` has what was stated. `run`: its `forms` are set on the way. `forms`: name of the parametrization
+    by input. `unknown`: path by input, of scalars for which no function was found, or more than one. Raises
+    `TargetError` if a parameter was stated without its function, and none was found; if it can take no other shape.
     """
     declared = {p.name: p for p in request.loss.parameters}
     choices = {name: _choices(request, declared[name]) for name in run.target.parameters}

@@ -77,25 +77,10 @@ def check_modes(
 ) -> Iterator[Result]:
     """Judge every mode on the first case where the plain call is right.
 
-    Parameters
-    ----------
-    observations : iterable of Observation
-        The cases and their outcomes.
-    run : callable
-        Runs the target on another probe.
-    target : ResolvedTarget
-        What is called.
-    optional : sequence of str
-        Names of the modes that were asked for.
-    plain : bool
-        Whether the reference is the loss itself, with no convention beside it.
-    without : sequence of str
-        Modes that say no more than the plain call.
-
-    Yields
-    ------
-    Result
-        One for each mode that applies; none where no case is right.
+    `observations`: the cases and their outcomes. `run`: runs the target on another probe. `target`: what is called.
+    `optional`: names of the modes that were asked for. `plain`: whether the reference is the loss itself, with no
+    convention beside it. `without`: modes that say no more than the plain call. Each: one for each mode that applies;
+    none where no case is right.
     """
     right = [o for o in observations if o.probe.bounds and not o.outcome.trouble and _right(judge(o))]
     if not right:
@@ -124,15 +109,7 @@ def modes_of(target: ResolvedTarget, optional: Sequence[str] = (), plain: bool =
 def mode_diagnoses(results: Iterable[Result]) -> tuple[Diagnosis, ...]:
     """What is wrong where only another way of calling is; nothing where more than that fails.
 
-    Parameters
-    ----------
-    results : iterable of Result
-        All of a run.
-
-    Returns
-    -------
-    tuple of Diagnosis
-        One for each convention.
+    `results`: all of a run. Result: one for each convention.
     """
     failed = [r for r in results if r.status in ("fail", "error")]
     if not all(r.quantity.startswith("mode.") and r.status == "fail" for r in failed):

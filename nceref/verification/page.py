@@ -43,12 +43,7 @@ def print_diagnosis(page: Page, diagnosis: Diagnosis) -> None:
 def print_training(page: Page, training: Mapping[str, Any]) -> None:
     """What a difference does to training; nothing is printed if empty.
 
-    Parameters
-    ----------
-    page : Page
-        Is written to.
-    training : mapping
-        Of `Report.training`.
+    `page`: is written to. `training`: of `Report.training`.
     """
     if training:
         page.print(f"\n{EFFECT}", style="bold")
@@ -58,13 +53,7 @@ def print_training(page: Page, training: Mapping[str, Any]) -> None:
 def print_results(page: Page, results: Sequence[Result], dtypes: Sequence[str]) -> None:
     """A line for each quantity; of several dtypes, a column for each.
 
-    Parameters
-    ----------
-    page : Page
-        Is written to.
-    results : sequence of Result
-        Of all dtypes.
-    dtypes : sequence of str
+    `page`: is written to. `results`: of all dtypes.
     """
     if len(dtypes) > 1:
         _print_side_by_side(page, results, dtypes)
@@ -105,16 +94,7 @@ def _print_table(page: Page, results: Sequence[Result]) -> None:
 
 
 def by_quantity(results: Iterable[Result]) -> Iterator[tuple[str, list[Result]]]:
-    """The results grouped by quantity, in order of appearance; all that is not a number forms groups of its own.
-
-    Parameters
-    ----------
-    results : iterable of Result
-
-    Yields
-    ------
-    (str, list of Result)
-    """
+    """The results grouped by quantity, in order of appearance; all that is not a number forms groups of its own."""
     # Reversed, so that the first place of a quantity is the one that stays.
     order = {name: place for place, name in reversed(list(enumerate(r.quantity for r in results)))}
     for name, group in groupby(sorted(results, key=lambda r: order[r.quantity]), key=lambda r: r.quantity):
@@ -141,16 +121,7 @@ def _line(name: str, group: Sequence[Result]) -> tuple[str, ...]:
 
 
 def skips(results: Iterable[Result]) -> Iterator[tuple[str, list[str]]]:
-    """Reasons for skipping with the cases, or with the quantity where all cases share it.
-
-    Parameters
-    ----------
-    results : iterable of Result
-
-    Yields
-    ------
-    (str, list of str)
-    """
+    """Reasons for skipping with the cases, or with the quantity where all cases share it."""
     by_reason: dict[str, dict[str, list[str]]] = {}
     results = list(results)
     every = Counter(r.quantity for r in results)
@@ -173,14 +144,8 @@ def skips(results: Iterable[Result]) -> Iterator[tuple[str, list[str]]]:
 def print_failures(page: Page, results: Sequence[Result], alone: bool = True) -> None:
     """The first failures, those that concern the whole run before those of a case.
 
-    Parameters
-    ----------
-    page : Page
-        Is written to.
-    results : sequence of Result
-        All of a run; those that fail are picked.
-    alone : bool
-        Whether a case can be run alone.
+    `page`: is written to. `results`: all of a run; those that fail are picked. `alone`: whether a case can be run
+    alone.
     """
     failures = sorted((r for r in results if r.status in _FAILING), key=lambda r: bool(r.case))
     if not failures:
@@ -206,12 +171,7 @@ def print_failures(page: Page, results: Sequence[Result], alone: bool = True) ->
 def print_terms(page: Page, terms: Mapping[str, Mapping[str, float]]) -> None:
     """What the bound of each case is made of, by case.
 
-    Parameters
-    ----------
-    page : Page
-        Is written to.
-    terms : mapping
-        Case to stage to its part of the bound; nothing is printed if empty.
+    `page`: is written to. `terms`: case to stage to its part of the bound; nothing is printed if empty.
     """
     if terms:
         page.print("\nwhat the bound of the value is made of", style="dim")
@@ -242,16 +202,7 @@ def _measured(r: Result) -> str:
 
 
 def cases(probes: Sequence[Probe]) -> Page:
-    """List the cases of a corpus: id, sizes, scalars, and why a case is skipped.
-
-    Parameters
-    ----------
-    probes : sequence of Probe
-
-    Returns
-    -------
-    Page
-    """
+    """List the cases of a corpus: id, sizes, scalars, and why a case is skipped."""
     page = Page()
     label = max((len(probe.id) for probe in probes), default=0)
     page.grid([(probe.id, _about(probe)) for probe in probes], label, styles=("bold", ""))

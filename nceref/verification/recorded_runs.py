@@ -12,14 +12,7 @@ from nceref.verification.target_run import TargetRun
 def of_one_kind(failing: TargetRun) -> TargetRun:
     """The cases of the first settings with which the target fails: with others, something else may be wrong.
 
-    Parameters
-    ----------
-    failing : TargetRun
-        Of recorded answers.
-
-    Returns
-    -------
-    TargetRun
+    `failing`: of recorded answers.
     """
     wrong = {r.case for r in failing.results if r.status == "fail"}
     kinds: dict[Any, list[Observation]] = {}

@@ -125,25 +125,9 @@ def parse_request(
 
     `options` holds what was given; what was left out has its default in `Request`.
 
-    Parameters
-    ----------
-    thing : str or object
-        The target, as for `verify`.
-    loss : str, Loss or None
-        Name of the reference, or a declaration; None for a known target.
-    settings : mapping
-        Conventions: arguments of the loss, ``reduction``, axes of the closed list.
-    options : mapping
-        All other arguments of `verify`.
-
-    Returns
-    -------
-    Request
-
-    Raises
-    ------
-    InputError
-        For an option, a loss, a setting or a value that does not exist.
+    `thing`: the target, as for `verify`. `loss`: name of the reference, or a declaration; None for a known target.
+    `settings`: conventions: arguments of the loss, ``reduction``, axes of the closed list. `options`: all other
+    arguments of `verify`. Raises `InputError` for an option, a loss, a setting or a value that does not exist.
     """
     thing, name = _target(thing)
     if is_command(thing):
@@ -397,17 +381,8 @@ def _setting(parameter: Parameter, value: Any) -> Any:
 def selected(ids: Iterable[str], chosen: Iterable[str]) -> frozenset[str]:
     """The wanted cases, each of which must exist.
 
-    Parameters
-    ----------
-    ids : iterable of str
-        Of all cases.
-    chosen : iterable of str
-        Ids that the caller gave; all cases if empty.
-
-    Raises
-    ------
-    InputError
-        For an id that does not exist.
+    `ids`: of all cases. `chosen`: ids that the caller gave; all cases if empty. Raises `InputError` for an id that does
+    not exist.
     """
     warn_of_former(given := list(chosen))
     return frozenset(choose("case", map(current, given), {id: id for id in ids}, "nceref verify TARGET --list-cases"))
@@ -416,18 +391,8 @@ def selected(ids: Iterable[str], chosen: Iterable[str]) -> frozenset[str]:
 def environment(request: Request, target: Any, forms: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Versions, dtype, device, suite, seed, algorithm, and which input goes where.
 
-    Parameters
-    ----------
-    request : Request
-    target : Target or None
-        None if it could not be loaded.
-    forms : mapping, optional
-        Parametrizations of the inputs that the target holds itself.
-
-    Returns
-    -------
-    dict
-        Plain data by name.
+    `target`: none if it could not be loaded. `forms`: parametrizations of the inputs that the target holds itself.
+    Result: plain data by name.
     """
     framework = target.framework if target is not None else request.framework
     facts = {
@@ -466,16 +431,7 @@ def environment(request: Request, target: Any, forms: Mapping[str, str] | None =
 
 
 def recorded_request(recorded: RecordedTarget) -> Request:
-    """What a target whose answers were recorded elsewhere is held to.
-
-    Parameters
-    ----------
-    recorded : RecordedTarget
-
-    Returns
-    -------
-    Request
-    """
+    """What a target whose answers were recorded elsewhere is held to."""
     like = Request(recorded, recorded.name, recorded.loss, {}, {}, "mean", (recorded.dtype,))
     return replace(like, suite=recorded.suite, device="")
 

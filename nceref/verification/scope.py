@@ -101,19 +101,8 @@ def scope_of(
 ) -> Scope:
     """The scope of a run.
 
-    Parameters
-    ----------
-    observations : iterable of Observation
-        Of all formats.
-    results : sequence of Result
-        Which ways of calling were judged is in them.
-    dtypes : tuple of str
-    not_judged : iterable of str
-        Inputs without a judged gradient.
-
-    Returns
-    -------
-    Scope
+    `observations`: of all formats. `results`: which ways of calling were judged is in them. `not_judged`: inputs
+    without a judged gradient.
     """
     judged = [o for o in observations if not o.probe.skip and not o.outcome.trouble]
     seen: dict[str, list[float]] = {}

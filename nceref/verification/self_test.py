@@ -92,17 +92,8 @@ def run_self_test(
 ) -> tuple[SelfTestTrial, ...]:
     """Judge each wrong answer on the first case that can distinguish it from the right one.
 
-    Parameters
-    ----------
-    observations : iterable of Observation
-        The cases of the run and what the target did; where it has no gradients, no wrong gradient is tried.
-    run : callable
-        The outcome of a program that gives this answer, through the arrays of the target's framework.
-    wrong_answers : iterable of WrongAnswer
-
-    Returns
-    -------
-    tuple of SelfTestTrial
+    `observations`: the cases of the run and what the target did; where it has no gradients, no wrong gradient is tried.
+    `run`: the outcome of a program that gives this answer, through the arrays of the target's framework.
     """
     judged = [o for o in observations if not o.probe.skip and not o.outcome.trouble]
     with_gradients = any(o.probe.grads and o.outcome.grads for o in judged)

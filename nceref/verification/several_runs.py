@@ -28,16 +28,7 @@ class ExplainedRun:
 
 
 def joined_diagnoses(runs: Sequence[ExplainedRun]) -> tuple[Diagnosis, ...]:
-    """Each explanation once, with the runs that have it; what comes first in a run stands before what comes second.
-
-    Parameters
-    ----------
-    runs : sequence of ExplainedRun
-
-    Returns
-    -------
-    tuple of Diagnosis
-    """
+    """Each explanation once, with the runs that have it; what comes first in a run stands before what comes second."""
     alike: dict[tuple[str, ...], list[tuple[str, Diagnosis]]] = {}
     for place in range(max((len(run.diagnoses) for run in runs), default=0)):
         for run in runs:
@@ -72,14 +63,7 @@ def _joined_part(own: Sequence[tuple[str, DiagnosisPart]], runs: int) -> Diagnos
 def joined_training(runs: Sequence[ExplainedRun]) -> dict[str, Any]:
     """What the difference does to training: the numbers of the first run, and of several those of each.
 
-    Parameters
-    ----------
-    runs : sequence of ExplainedRun
-
-    Returns
-    -------
-    dict
-        The sentences of all runs are one; `training_lines` has them line by line.
+    Result: the sentences of all runs are one; `training_lines` has them line by line.
     """
     measured = [run for run in runs if run.training]
     if not measured:
@@ -92,14 +76,7 @@ def joined_training(runs: Sequence[ExplainedRun]) -> dict[str, Any]:
 def training_lines(training: Mapping[str, Any]) -> Iterator[str]:
     """What a difference does to training: a sentence for the runs that have the same.
 
-    Parameters
-    ----------
-    training : mapping
-        Of `Report.training`.
-
-    Yields
-    ------
-    str
+    `training`: of `Report.training`.
     """
     alike: dict[str, list[str]] = {}
     for each in training.get("runs", [training] if training else []):

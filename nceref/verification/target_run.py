@@ -55,16 +55,7 @@ class RunSetup:
 
 
 def setups_of(request: Request) -> tuple[RunSetup, ...]:
-    """The runs of a request, in order.
-
-    Parameters
-    ----------
-    request : Request
-
-    Returns
-    -------
-    tuple of RunSetup
-    """
+    """The runs of a request, in order."""
     if not request.contracts:
         return tuple(RunSetup(dtype, dtype) for dtype in request.dtypes)
     several, most = len(request.dtypes) > 1, max(contract.world_size for contract in request.contracts)
@@ -81,17 +72,7 @@ def setups_of(request: Request) -> tuple[RunSetup, ...]:
 
 
 def runner_of(request: Request, child: Any = None) -> Any:
-    """The target, ready to run; in a child that is there already, it takes the place of the one before.
-
-    Parameters
-    ----------
-    request : Request
-    child : ChildRunner or RanksRunner, optional
-
-    Returns
-    -------
-    context manager
-    """
+    """The target, ready to run; in a child that is there already, it takes the place of the one before."""
     if request.recorded is not None:
         return nullcontext(request.recorded)
     from nceref.targets import runner
@@ -127,17 +108,7 @@ def runner_of(request: Request, child: Any = None) -> Any:
 
 @contextmanager
 def held_runner(request: Request, child: Any = None) -> Iterator[tuple[Request, Any]]:
-    """The target, ready to run, with the functions of the parameters that it holds; the request says which are left.
-
-    Parameters
-    ----------
-    request : Request
-    child : ChildRunner, optional
-
-    Yields
-    ------
-    (Request, callable)
-    """
+    """The target, ready to run, with the functions of the parameters that it holds; the request says which are left."""
     with ExitStack() as stack:
         run = stack.enter_context(runner_of(request, child))
         # What cannot be is refused before anything is run; the first run comes first.
@@ -208,26 +179,9 @@ def probes_of(
 ) -> tuple[Probe, ...]:
     """The probes of a run: of the suite, those that were chosen.
 
-    Parameters
-    ----------
-    request : Request
-    setup : RunSetup
-        One of the request's runs.
-    fixed : mapping
-        Scalars that the target has fixed.
-    forms : mapping, optional
-        Parametrizations of what the target holds itself.
-    most : int
-        How many of the suite, the first ones; 0: all.
-
-    Returns
-    -------
-    tuple of Probe
-
-    Raises
-    ------
-    InputError
-        For a case that does not exist.
+    `setup`: one of the request's runs. `fixed`: scalars that the target has fixed. `forms`: parametrizations of what
+    the target holds itself. `most`: how many of the suite, the first ones; 0: all. Raises `InputError` for a case that
+    does not exist.
     """
     if request.recorded is not None:
         return request.recorded.probes
@@ -272,19 +226,8 @@ def _shared(probe: Probe, setup: RunSetup) -> bool:
 def run_target(request: Request, setup: RunSetup, run: Any, on_progress: Callable[..., Any] | None) -> TargetRun:
     """Call the target on all cases of a run, and judge what it answers.
 
-    Parameters
-    ----------
-    request : Request
-    setup : RunSetup
-        One of the request's runs.
-    run : callable
-        The target, ready to run.
-    on_progress : callable or None
-        Called with each case, and with the number of all as ``total=``.
-
-    Returns
-    -------
-    TargetRun
+    `setup`: one of the request's runs. `run`: the target, ready to run. `on_progress`: called with each case, and with
+    the number of all as ``total=``.
     """
     refuse_other_frameworks(request.modes, run.target.framework)
     observations = observed(request, setup, run, on_progress)
@@ -309,14 +252,7 @@ def observed(
 ) -> tuple[Observation, ...]:
     """What the target answers on the cases of a run.
 
-    Parameters
-    ----------
-    request, setup, run, on_progress
-        As for `run_target`.
-
-    Returns
-    -------
-    tuple of Observation
+    `request` and `setup` and `run` and `on_progress`: as for `run_target`.
     """
     if setup.contract is not None:
         run.use(setup.contract)

@@ -23,20 +23,8 @@ LEAST = 3
 def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[Any]) -> tuple[str, int, str]:
     """Verdict, exit code and a sentence: the first line of the table that applies.
 
-    Parameters
-    ----------
-    request : Request
-    results : sequence of Result
-        Of all runs, with the expected failures marked.
-    runs : sequence of TargetRun
-        One for each dtype.
-
-    Returns
-    -------
-    verdict : str
-    code : int
-        One of the exit codes of `report`.
-    reason : str
+    `results`: of all runs, with the expected failures marked. `runs`: one for each dtype. `code`: one of the exit codes
+    of `report`.
     """
     judged = sum(each.judged for each in runs)
     failed = [r for r in results if r.status in ("fail", "xpass")]
@@ -189,16 +177,7 @@ _REPORT = "please report this"
 
 
 def graded(results: Sequence[Result]) -> tuple[list[str], list[str]]:
-    """Names of the inputs whose gradients were judged on some case, and of those that were judged on none.
-
-    Parameters
-    ----------
-    results : sequence of Result
-
-    Returns
-    -------
-    judged, not_judged : list of str
-    """
+    """Names of the inputs whose gradients were judged on some case, and of those that were judged on none."""
     judged_once: dict[str, bool] = {}
     for r in results:
         if r.quantity.startswith("grad."):

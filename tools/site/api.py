@@ -38,14 +38,7 @@ def page(module: str) -> str:
 def public(module: str) -> dict[str, object]:
     """The classes and functions that a module offers: those of its ``__all__``, else those it defines.
 
-    Parameters
-    ----------
-    module : str
-
-    Returns
-    -------
-    dict
-        Objects by name.
+    Result: objects by name.
     """
     thing = importlib.import_module(module)
     names = getattr(thing, "__all__", None) or [n for n, x in vars(thing).items() if _defined(module, n, x)]

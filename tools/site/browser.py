@@ -23,10 +23,7 @@ _SERVED = ("pyodide*", "python_stdlib.zip", "numpy-*.whl")
 def write(folder: Path) -> None:
     """Write the page and the wheels.
 
-    Parameters
-    ----------
-    folder : Path
-        Made anew.
+    `folder`: made anew.
     """
     write_page(folder)
     options = ("--quiet", "--no-deps", "--no-build-isolation", "--constraint", str(ROOT / "constraints.txt"))
@@ -42,10 +39,8 @@ def write(folder: Path) -> None:
 def write_pyodide(release: Path, folder: Path) -> None:
     """Serve Python and NumPy from the site.
 
-    Parameters
-    ----------
-    release, folder : Path
-        With a release of Pyodide, and with the page. A release without Python or NumPy ends the build.
+    `release` and `folder`: with a release of Pyodide, and with the page. A release without Python or NumPy ends the
+    build.
     """
     (folder / "pyodide").mkdir()
     for pattern in _SERVED:
@@ -75,10 +70,7 @@ def _write_contents(folder: Path) -> None:
 def examples() -> list[dict[str, str]]:
     """Broken losses to choose from: the first line of a file says what is wrong, its name which loss it should be.
 
-    Returns
-    -------
-    list of dict
-        ``title``, ``loss`` and ``source`` of each; that of SimCLR comes first.
+    Result: ``title``, ``loss`` and ``source`` of each; that of SimCLR comes first.
     """
     files = sorted(EXAMPLES.glob("*.py"), key=lambda path: (path.stem != "nt_xent", path.stem))
     parts = [(path.stem, *path.read_text(encoding="utf-8").split("\n", 1)) for path in files]

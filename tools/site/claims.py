@@ -24,15 +24,7 @@ def _ids() -> re.Pattern[str]:
 def linked(text: str, folder: str = "../claims/") -> str:
     """Words in Markdown in which the id of a claim leads to it.
 
-    Parameters
-    ----------
-    text : str
-    folder : str
-        Where the pages of the claims are, from the page that shows the words.
-
-    Returns
-    -------
-    str
+    `folder`: where the pages of the claims are, from the page that shows the words.
     """
     return _ids().sub(lambda one: f"[{one[1]}]({folder}{_chapters()[one[1]]}.md#{one[1].lower()})", text)
 
@@ -93,16 +85,7 @@ def _numbered() -> str:
 
 
 def losses_of(claim: Claim) -> list[str]:
-    """The losses that a claim names, and those whose declaration refers to it.
-
-    Parameters
-    ----------
-    claim : Claim
-
-    Returns
-    -------
-    list of str
-    """
+    """The losses that a claim names, and those whose declaration refers to it."""
     words = f"{claim.title}. {claim.published}"
     names = ((name, name_in_words(_NAMED.get(name, name))) for name in all_losses())
     return [name for name, pattern in names if claim.id in _references()[name] or pattern.search(words)]

@@ -13,17 +13,8 @@ _LINK = re.compile(r'(\]\(|src=")([^)"#:\s]+)(?=[)"#])')
 def relinked(text: str, origin: PurePosixPath, page: PurePosixPath, places: Mapping[str, str]) -> str:
     """A page in Markdown with its relative links as they must be where it is shown.
 
-    Parameters
-    ----------
-    text : str
-    origin, page : PurePosixPath
-        Where the page lies and where it is shown, from the root of the clone.
-    places : mapping
-        What is shown elsewhere: its path, and where, from the root of the clone.
-
-    Returns
-    -------
-    str
+    `origin` and `page`: where the page lies and where it is shown, from the root of the clone. `places`: what is shown
+    elsewhere: its path, and where, from the root of the clone.
     """
 
     def moved(link: re.Match[str]) -> str:
@@ -55,15 +46,7 @@ class _Page(HTMLParser):
 def broken(site: Path) -> Iterator[str]:
     """The links of a finished site that lead nowhere within it.
 
-    Parameters
-    ----------
-    site : Path
-        A folder of HTML files.
-
-    Yields
-    ------
-    str
-        Page and link.
+    `site`: a folder of HTML files. Each: page and link.
     """
     # What begins with an underscore belongs to Sphinx and its theme.
     paths = (path for path in sorted(site.rglob("*.html")) if not path.relative_to(site).parts[0].startswith("_"))

@@ -13,14 +13,7 @@ from nceref.verification.audit.ranks import RANKS
 def section(loss: LossFunction) -> str:
     """Targets of released packages, how to judge them, and the differences that are known.
 
-    Parameters
-    ----------
-    loss : LossFunction
-
-    Returns
-    -------
-    str
-        Empty where no package has this loss.
+    Result: empty where no package has this loss.
     """
     targets = [(p, t) for p in peers().values() for t in p.targets if t.loss == loss.name]
     if not targets:

@@ -16,19 +16,7 @@ _NUMBERED = re.compile(r"(?<![-\w])(source) (00[0-4])\b(?=(\W*))", re.IGNORECASE
 
 
 def by_subject(text: str) -> str:
-    """A page in Markdown whose sentences name the notes by their subject; blocks of code stay as they are.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    str
-
-    >>> by_subject("Source 003: as source 004 has it")
-    'Temperature guide: as the PaCo note has it'
-    """
+    """A page in Markdown whose sentences name the notes by their subject; blocks of code stay as they are."""
     ends = [0, *(place for block in _FENCE.finditer(text) for place in block.span()), len(text)]
     parts = [text[start:end] for start, end in pairwise(ends)]
     return "".join(part if number % 2 else _NUMBERED.sub(_named, part) for number, part in enumerate(parts))

@@ -27,16 +27,7 @@ _OF_VARIANTS = ("designed", "seven", "lonely"), (None, 0.3, 0.07, 0.5)
 
 
 def small_inputs(loss: Loss) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Names and arguments of the small cases of a loss, before anything is known of their outputs.
-
-    Parameters
-    ----------
-    loss : Loss
-
-    Yields
-    ------
-    (str, dict)
-    """
+    """Names and arguments of the small cases of a loss, before anything is known of their outputs."""
     for number, variant in enumerate(loss.variants):
         for name, inputs in designed_inputs(loss, variant, "standard", FEW_BITS, 0, {}):
             _, geometry, temperature = clause_of(name)
@@ -49,21 +40,8 @@ def small_inputs(loss: Loss) -> Iterator[tuple[str, dict[str, Any]]]:
 def small_cases(loss: Loss, second: bool = True) -> Iterator[VectorCase]:
     """The small cases of a loss; those that have no proof are left out.
 
-    Parameters
-    ----------
-    loss : Loss
-    second : bool
-        Whether the decimal engine runs as well.
-
-    Yields
-    ------
-    VectorCase
-        Without the bugs that it sees.
-
-    Raises
-    ------
-    ArithmeticError
-        Where the two engines contradict each other.
+    `second`: whether the decimal engine runs as well. Each: without the bugs that it sees. Raises `ArithmeticError`
+    where the two engines contradict each other.
     """
     seen = set()
     for name, arguments in small_inputs(loss):
@@ -100,17 +78,7 @@ def _expected(loss: Loss, arguments: Mapping[str, Any], second: bool) -> tuple[s
 
 
 def with_bugs(loss: Loss, cases: Iterable[VectorCase]) -> Iterator[VectorCase]:
-    """The cases with the known bugs that fail on each, and those that pass.
-
-    Parameters
-    ----------
-    loss : Loss
-    cases : iterable of VectorCase
-
-    Yields
-    ------
-    VectorCase
-    """
+    """The cases with the known bugs that fail on each, and those that pass."""
     runners = []
     for bug in bugs().values():
         if bug.loss == loss.name and "float64" in bug.dtypes and not _conventions(loss, bug.settings):

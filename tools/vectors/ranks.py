@@ -35,12 +35,7 @@ SCENARIOS = (
 
 
 def ranks_cases(loss: Loss) -> Iterator[RanksCase]:
-    """The cases of a loss that is a mean over rows.
-
-    Parameters
-    ----------
-    loss : Loss
-    """
+    """The cases of a loss that is a mean over rows."""
     for formulation, shards, temperature in SCENARIOS:
         count = len({row for own in shards for row in own})
         contract, name = contract_of(formulation, shards), f"designed-{temperature:g}"

@@ -104,16 +104,7 @@ _CLAUSE = {geometry: clause for clause in CLAUSES for geometry in clause.geometr
 def clause_of(case: str) -> tuple[Clause | None, str, float | None]:
     """The clause of a case, its geometry and its temperature; None where its id has none.
 
-    Parameters
-    ----------
-    case : str
-        An id, such as ``aligned-0.07``, or that of a reference vector, ``aligned-0.07-7f3ac1d2``.
-
-    >>> clause, geometry, temperature = clause_of("large-aligned-0.07")
-    >>> clause.name, geometry, temperature
-    ('positives', 'aligned', 0.07)
-    >>> clause_of("single-12345678")[1:], clause_of("aligned-0.07-12345678")[1:]
-    (('single', None), ('aligned', 0.07))
+    `case`: an id, such as ``aligned-0.07``, or that of a reference vector, ``aligned-0.07-7f3ac1d2``.
     """
     match = _CASE.match(case)
     assert match is not None

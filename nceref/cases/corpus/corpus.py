@@ -47,41 +47,16 @@ def corpus(
 ) -> tuple[Probe, ...]:
     """All probes of a suite, in a fixed order, the one that discriminates most first.
 
-    Parameters
-    ----------
-    loss : Loss
-        The reference.
-    settings : mapping
-        Parameter name to a value, to ``...`` for a generated array, or to "views". What is not named is as in the
-        first variant of the loss; naming any array or labels sets aside all that the variant has of these.
-    suite : {"quick", "standard", "full"}
-        How many probes: about 30, 60, 200.
-    dtype : {"float64", "float32", "bfloat16", "float16"}
-        The format of the run; inputs are rounded to it.
-    seed : int
-        Of the generated rows.
-    reduction : {"mean", "sum", "none"}
-        What the value is; with "none" gradients are those of the sum of the rows.
-    algorithm : {"textbook", "log1p"}
-        Which programs the bounds admit, see `implementation_bounds`.
-    fixed : mapping, optional
-        Scalars that can only have one value, because the target was made with it. They are not rounded.
-    forms : mapping, optional
-        Parametrizations by scalar, of a target that holds it: what it holds is rounded, and not the scalar.
-    resizing : Resizing, optional
-        The sizes that all cases have, in place of those of the suite.
-    most : int
-        How many probes are evaluated, the first of the suite; 0: all.
-
-    Returns
-    -------
-    tuple of Probe
-        Arrays in it are read-only and shared between calls.
-
-    Raises
-    ------
-    InputError
-        For a suite, format, reduction, setting or scalar that does not exist.
+    `loss`: the reference. `settings`: parameter name to a value, to ``...`` for a generated array, or to "views". What
+    is not named is as in the first variant of the loss; naming any array or labels sets aside all that the variant has
+    of these. `suite`: how many probes: about 30, 60, 200. `dtype`: the format of the run; inputs are rounded to it.
+    `seed`: of the generated rows. `reduction`: what the value is; with "none" gradients are those of the sum of the
+    rows. `algorithm`: which programs the bounds admit, see `implementation_bounds`. `fixed`: scalars that can only have
+    one value, because the target was made with it. They are not rounded. `forms`: parametrizations by scalar, of a
+    target that holds it: what it holds is rounded, and not the scalar. `resizing`: the sizes that all cases have, in
+    place of those of the suite. `most`: how many probes are evaluated, the first of the suite; 0: all. Result: arrays
+    in it are read-only and shared between calls. Raises `InputError` for a suite, format, reduction, setting or scalar
+    that does not exist.
     """
     fixed = dict(fixed or {})
     _check(loss, settings, suite, dtype, reduction, fixed)
@@ -171,10 +146,7 @@ def designed_inputs(
 
     With a fixed temperature, or none at all, every geometry comes once.
 
-    Yields
-    ------
-    (str, dict)
-        Id of the case, and arguments by name: numbers of the format, read-only arrays.
+    Each: id of the case, and arguments by name: numbers of the format, read-only arrays.
     """
     hot = [p.name for p in loss.parameters if p.name in INVERSE_TEMPERATURES]
     given = {**settings, **fixed}
@@ -309,32 +281,12 @@ def evaluate(
 ) -> Probe:
     """One probe for given inputs: the reference, and how far a right program may be from it.
 
-    Parameters
-    ----------
-    loss : Loss
-        The reference.
-    inputs : mapping
-        Arguments by name, numbers of `dtype`.
-    dtype, reduction, algorithm : str
-        As in `corpus`.
-    id : str
-        Of the probe.
-    cotangent : array, optional
-        With the reduction "none", what each row counts in the gradients, at most 1 in size; default: ones.
-    forms : mapping, optional
-        Parametrizations by scalar, of a target that holds it: the bounds are wider by what rounds there.
-    against : {"program", "number"}
-        What a program is compared with, see `implementation_bounds`.
-
-    Returns
-    -------
-    Probe
-        With `skip` where the reference refuses the inputs, and without gradients on a kink.
-
-    Raises
-    ------
-    InputError
-        For a reduction that the loss does not have.
+    `loss`: the reference. `inputs`: arguments by name, numbers of `dtype`. `dtype` and `reduction` and `algorithm`: as
+    in `corpus`. `id`: of the probe. `cotangent`: with the reduction "none", what each row counts in the gradients, at
+    most 1 in size; default: ones. `forms`: parametrizations by scalar, of a target that holds it: the bounds are wider
+    by what rounds there. `against`: what a program is compared with, see `implementation_bounds`. Result: with `skip`
+    where the reference refuses the inputs, and without gradients on a kink. Raises `InputError` for a reduction that
+    the loss does not have.
     """
     choose_reduction(loss, reduction)
     refused = Probe(id, loss, inputs, dtype, reduction, cotangent=cotangent, forms=forms or {})

@@ -23,24 +23,10 @@ ENDINGS = (".npz", ".safetensors")
 def read_inputs(path: Any, loss: Loss) -> dict[str, Any]:
     """The inputs of a loss that a file has.
 
-    Parameters
-    ----------
-    path : str or Path
-        A file ``.npz`` or ``.safetensors`` with arrays under the names of inputs, or under other names for them.
-    loss : Loss
-
-    Returns
-    -------
-    dict
-        Float64 arrays, int64 labels, and floats, by the name of the input.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or has an array that is no input, is not finite, or is too large. Pickled objects
-        are never loaded.
-    UnavailableError
-        Without the package that reads safetensors.
+    `path`: a file ``.npz`` or ``.safetensors`` with arrays under the names of inputs, or under other names for them.
+    Result: float64 arrays, int64 labels, and floats, by the name of the input. Raises `InputError` if the file cannot
+    be read, or has an array that is no input, is not finite, or is too large. Pickled objects are never loaded. Raises
+    `UnavailableError` without the package that reads safetensors.
     """
     stored = _arrays(path)
     known = {p.name: p for p in loss.parameters if isinstance(p, Array | Labels | Scalar)}
@@ -78,22 +64,9 @@ def given_inputs(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Cases of a user's own batch: at the temperature that it has, or that is fixed, or at usual ones.
 
-    Parameters
-    ----------
-    loss : Loss
-    given : mapping
-        What `read_inputs` has read.
-    settings : mapping
-        What the target intends.
-    dtype : str
-        The format of the run: arrays and scalars are rounded to it.
-    fixed : mapping
-        Scalars that the target was made with.
-
-    Yields
-    ------
-    (str, dict)
-        Id, such as ``given-0.07``, which begins with `GIVEN`, and inputs.
+    `given`: what `read_inputs` has read. `settings`: what the target intends. `dtype`: the format of the run: arrays
+    and scalars are rounded to it. `fixed`: scalars that the target was made with. Each: id, such as ``given-0.07``,
+    which begins with `GIVEN`, and inputs.
     """
     plain = {name: x for name, x in settings.items() if x is not ...}
     scalars = {p.name: p.default for p in loss.parameters if isinstance(p, Scalar) and isinstance(p.default, float)}

@@ -90,10 +90,7 @@ def _extreme(rng: Generator, shape: tuple[int, ...], twin: Array | None) -> Arra
 def short(x: Array) -> Array:
     """The rows with lengths between 0.3 and 0.95, for losses whose inner products must be cosines.
 
-    Parameters
-    ----------
-    x : array, (..., D)
-        A row of zeros stays as it is.
+    `x`: a row of zeros stays as it is.
     """
     peak = np.linalg.norm(x, axis=-1, keepdims=True)
     lengths = 0.3 + 0.65 * (np.arange(x.shape[0]) % 4 / 3).reshape(-1, *[1] * (x.ndim - 1))
@@ -103,13 +100,7 @@ def short(x: Array) -> Array:
 def turn_vectors(loss: Loss, geometry: str, inputs: dict[str, Any]) -> None:
     """Do to logits that are given what a geometry does to rows.
 
-    Parameters
-    ----------
-    loss : Loss
-    geometry : str
-        A key of `PLACES`.
-    inputs : dict
-        Arguments by name; the vectors are changed in place.
+    `geometry`: a key of `PLACES`. `inputs`: arguments by name; the vectors are changed in place.
     """
     arrays = [p for p in loss.parameters if isinstance(p, spec.Array)]
     names = [p.name for p in arrays if p.like == "vector" and not p.constant]
@@ -197,14 +188,7 @@ SUITES: dict[str, tuple[tuple[str, tuple[float, ...]], ...]] = {
 def sites(suite: str) -> Iterator[tuple[str, str, float, dict[str, int]]]:
     """Name, geometry, temperature and sizes of all probes of a suite, in order.
 
-    Parameters
-    ----------
-    suite : {"quick", "standard", "full"}
-
-    Yields
-    ------
-    (str, str, float, dict)
-        A large batch has another name than the geometry that it shares.
+    Each: a large batch has another name than the geometry that it shares.
     """
     for geometry, temperatures in SUITES[suite]:
         for temperature in temperatures:

@@ -22,17 +22,8 @@ _STEP = 1e-5
 def held_bounds(probe: Probe, reference: Callable[[Mapping[str, Any]], Answer]) -> Bounds:
     """The bounds of a probe with what the rounding of a parameter, and of the function of it, adds.
 
-    Parameters
-    ----------
-    probe : Probe
-        With the answer, the bounds of a program that is handed the inputs themselves, and `forms`.
-    reference : callable
-        Value and gradients for other inputs.
-
-    Returns
-    -------
-    Bounds
-        What is added is twice the first-order effect of that rounding.
+    `probe`: with the answer, the bounds of a program that is handed the inputs themselves, and `forms`. `reference`:
+    value and gradients for other inputs. Result: what is added is twice the first-order effect of that rounding.
     """
     assert probe.bounds is not None
     storage, added = FORMATS[probe.dtype].storage, 0.0 * np.asarray(probe.value)

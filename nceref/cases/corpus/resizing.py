@@ -56,12 +56,7 @@ class Resizing:
     def place(self, geometry: Geometry, usual: Mapping[str, int]) -> Geometry:
         """The geometry with all its sizes as they are wanted.
 
-        Parameters
-        ----------
-        geometry : tuple
-            Rows, sizes of its own, and arguments.
-        usual : mapping
-            The sizes of the suite.
+        `geometry`: rows, sizes of its own, and arguments. `usual`: the sizes of the suite.
         """
         rows, own, extra = geometry
         sizes = {**usual, **own, **self._fixed}
@@ -75,20 +70,7 @@ NO_RESIZING = Resizing()
 def parse_shape(name: str, value: Any) -> tuple[int, ...]:
     """N and D, and C or 0, from text such as ``64,512`` or from integers.
 
-    Parameters
-    ----------
-    name : str
-        Of the option.
-    value : str or sequence of int
-
-    Returns
-    -------
-    (int, int, int)
-
-    Raises
-    ------
-    InputError
-        If it is something else, or too large for dense bounds.
+    `name`: of the option. Raises `InputError` if it is something else, or too large for dense bounds.
     """
     parts = value.split(",") if isinstance(value, str) else list(value)
     try:

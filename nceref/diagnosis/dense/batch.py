@@ -148,10 +148,7 @@ def real(x: Array) -> Array:
 def stack(*arrays: Array) -> Array:
     """Rows below one another, whatever batch axes they have.
 
-    Parameters
-    ----------
-    *arrays : array, (..., n, D)
-        The axes before the last two need only broadcast.
+    `*arrays`: the axes before the last two need only broadcast.
     """
     lead = np.broadcast_shapes(*(x.shape[:-2] for x in arrays))
     return np.concatenate([np.broadcast_to(x, lead + x.shape[-2:]) for x in arrays], axis=-2)
@@ -171,12 +168,7 @@ def transposed(x: Array) -> Array:
 def log_sum_exp(x: Array, axis: int = -1) -> Array:
     """The shifted logarithm of a sum of exponentials; -inf where there is nothing to add.
 
-    Parameters
-    ----------
-    x : array
-        May be complex; the maximum goes by the real part and is a constant.
-    axis : int
-        Is dropped.
+    `x`: may be complex; the maximum goes by the real part and is a constant. `axis`: is dropped.
     """
     top = np.max(real(x), axis=axis, keepdims=True)
     top = np.where(np.isfinite(top), top, 0.0)
@@ -198,18 +190,8 @@ def softplus(x: Array) -> Array:
 def embed(inputs: Mapping[str, Any], roles: Mapping[str, str], deviations: Deviations) -> dict[str, Array]:
     """The embedding inputs by role, scaled to length 1 or not; roles that were not given are left out.
 
-    Parameters
-    ----------
-    inputs : mapping
-        Checked inputs of the loss.
-    roles : mapping
-        Role (``first``, ``second``, ``queue``, ``centers``) to the name of an input.
-    deviations : mapping
-
-    Returns
-    -------
-    dict
-        Arrays (..., n, D) by role.
+    `inputs`: checked inputs of the loss. `roles`: role (``first``, ``second``, ``queue``, ``centers``) to the name of
+    an input. Result: arrays (..., n, D) by role.
     """
     given = {role: inputs[name] for role, name in roles.items() if inputs[name] is not None}
     for id, role in DETACHED.items():
@@ -258,17 +240,7 @@ def _length(x: Array, axes: Any) -> Array:
 
 
 def clamped(similarities: Array, deviations: Deviations) -> Array:
-    """Similarities, cut to a range where a deviation says so.
-
-    Parameters
-    ----------
-    similarities : array, (..., n, m)
-    deviations : mapping
-
-    Returns
-    -------
-    array, (..., n, m)
-    """
+    """Similarities, cut to a range where a deviation says so."""
     if "similarity-clamped" not in deviations:
         return similarities
     low, high = deviations["similarity-clamped"]
@@ -280,16 +252,7 @@ def clamped(similarities: Array, deviations: Deviations) -> Array:
 def similarities(anchors: Array, candidates: Array, deviations: Deviations, positives: Array = None) -> Array:
     """Inner products, (..., n, m); without a gradient to the rows of the negatives where a deviation says so.
 
-    Parameters
-    ----------
-    anchors, candidates : array, (..., n, D) and (..., m, D)
-    deviations : mapping
-    positives : array, (n, m), optional
-        Pairs whose candidate keeps its gradient where the negatives are detached.
-
-    Returns
-    -------
-    array, (..., n, m)
+    `positives`: pairs whose candidate keeps its gradient where the negatives are detached.
     """
     candidates = real(candidates) if "candidates-detached" in deviations else candidates
     s = anchors @ transposed(candidates)

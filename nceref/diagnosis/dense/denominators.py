@@ -29,17 +29,7 @@ class Denominator:
 
 
 def row_denominators(batch: DenseBatch, deviations: Deviations) -> Denominator:
-    """The denominator of every row.
-
-    Parameters
-    ----------
-    batch : DenseBatch
-    deviations : mapping
-
-    Returns
-    -------
-    Denominator
-    """
+    """The denominator of every row."""
     inside = _inside(batch, deviations)
     logits = real(batch.logits) if "denominator-detached" in deviations else batch.logits
     terms = logits + inside

@@ -38,14 +38,7 @@ def _members() -> Mapping[str, DenseForm]:
 def prepared(probe: Probe) -> dict[str, Any]:
     """The checked inputs of a dense form.
 
-    Parameters
-    ----------
-    probe : Probe
-
-    Returns
-    -------
-    dict
-        Arguments by name, and ``views``: whether the embeddings have an axis of views.
+    Result: arguments by name, and ``views``: whether the embeddings have an axis of views.
     """
     given = probe.bound.arguments
     embeddings = given.get("embeddings")
@@ -55,15 +48,7 @@ def prepared(probe: Probe) -> dict[str, Any]:
 def substituted(inputs: Mapping[str, Any], deviations: Deviations) -> Mapping[str, Any]:
     """The inputs with another number in the place of a scalar that is rounded or ignored; ignored, it has no gradient.
 
-    Parameters
-    ----------
-    inputs : mapping
-    deviations : mapping
-        ``scalar-ignored`` holds the name and the number, ``scalar-in-float32`` the name.
-
-    Returns
-    -------
-    mapping
+    `deviations`: ``scalar-ignored`` holds the name and the number, ``scalar-in-float32`` the name.
     """
     rounded = deviations.get("scalar-in-float32")
     if rounded is not None:
@@ -77,17 +62,7 @@ def substituted(inputs: Mapping[str, Any], deviations: Deviations) -> Mapping[st
 def evaluated(form: DenseForm, inputs: Mapping[str, Any], deviations: Deviations) -> DenseRows:
     """Row losses under the deviations.
 
-    Parameters
-    ----------
-    form : DenseForm
-    inputs : mapping
-        What `prepared` made of them.
-    deviations : mapping
-
-    Returns
-    -------
-    DenseRows
-        What leaves the range is not finite; nothing is raised.
+    `inputs`: what `prepared` made of them. Result: what leaves the range is not finite; nothing is raised.
     """
     with np.errstate(all="ignore"):
         return form.rows(form.arrange(substituted(inputs, deviations), deviations), deviations)
@@ -96,15 +71,7 @@ def evaluated(form: DenseForm, inputs: Mapping[str, Any], deviations: Deviations
 def value(probe: Probe, deviations: Deviations) -> Any:
     """Value of the loss of a probe under the deviations; rows under the reduction ``none``.
 
-    Parameters
-    ----------
-    probe : Probe
-    deviations : mapping
-
-    Returns
-    -------
-    array
-        Real, without a bound: `CaseAnalysis` has one.
+    Result: real, without a bound: `CaseAnalysis` has one.
     """
     rows = evaluated(form_of(probe.loss), prepared(probe), deviations)
     with np.errstate(all="ignore"):
@@ -121,25 +88,9 @@ def gradient(
 ) -> Any:
     """Gradient by one input, every entry perturbed at once in a batch.
 
-    Parameters
-    ----------
-    form : DenseForm
-        The dense form of the loss.
-    inputs : mapping
-        What `prepared` made of its inputs.
-    deviations : mapping
-        Conventions.
-    name : str
-        A float array or a scalar.
-    reduction : str
-        Under ``none`` the gradient is that of the sum of the rows.
-    outer : callable, optional
-        ``outer(inputs)``: what multiplies the result.
-
-    Returns
-    -------
-    array or float
-        In the shape of the input.
+    `form`: the dense form of the loss. `inputs`: what `prepared` made of its inputs. `deviations`: conventions. `name`:
+    a float array or a scalar. `reduction`: under ``none`` the gradient is that of the sum of the rows. `outer`:
+    ``outer(inputs)``: what multiplies the result. Result: in the shape of the input.
     """
     x = np.asarray(inputs[name], dtype=np.float64)
     if form.gradient is not None:
@@ -191,16 +142,8 @@ def slope(
 ) -> float:
     """Derivative along one direction of one input: a large input has too many entries for `gradient`.
 
-    Parameters
-    ----------
-    form, inputs, deviations, name, reduction, outer
-        As for `gradient`.
-    direction : array or float
-        In the shape of the input.
-
-    Returns
-    -------
-    float
+    `form` and `inputs` and `deviations` and `name` and `reduction` and `outer`: as for `gradient`. `direction`: in the
+    shape of the input.
     """
     moved = {**inputs, name: np.asarray(inputs[name], dtype=np.float64) + 1j * STEP * np.asarray(direction)}
     with np.errstate(all="ignore"):

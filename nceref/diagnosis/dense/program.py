@@ -27,14 +27,7 @@ _NORMALIZE = {"rows-not-normalized": "none", "rows-normalized": "l2"}
 def program_form(loss: Loss) -> DenseForm:
     """The form of a loss by its own program.
 
-    Parameters
-    ----------
-    loss : Loss
-
-    Returns
-    -------
-    DenseForm
-        With the conventions that are another temperature, another ``normalize`` or another reduction.
+    Result: with the conventions that are another temperature, another ``normalize`` or another reduction.
     """
     names = {p.name for p in loss.parameters}
     temperatures = TEMPERATURE_CONVENTIONS if "temperature" in names else SCALE_CONVENTIONS

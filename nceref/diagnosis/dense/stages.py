@@ -32,15 +32,7 @@ FORMS = {
 def contrast(batches: tuple[DenseBatch, ...], deviations: Deviations) -> DenseRows:
     """Row losses of all directions, one below the other.
 
-    Parameters
-    ----------
-    batches : tuple of DenseBatch
-        One a direction.
-    deviations : mapping
-
-    Returns
-    -------
-    DenseRows
+    `batches`: one a direction.
     """
     parts = [_rows(batch, deviations) for batch in batches]
     values = np.concatenate([part.values for part in parts], axis=-1)
@@ -177,18 +169,8 @@ def _twice(batch: DenseBatch, log: Array, denominator: Denominator, how: str) ->
 def reduced(rows: DenseRows, deviations: Deviations, reduction: str, unit: float = 0.0) -> Array:
     """One number, or the rows under the reduction ``none``.
 
-    Parameters
-    ----------
-    rows : DenseRows
-    deviations : mapping
-    reduction : {"mean", "sum", "none"}
-    unit : float
-        Unit roundoff of the run: what is 0 but for rounding.
-
-    Returns
-    -------
-    array
-        Of the leading batch axes, followed by the rows under ``none``.
+    `unit`: unit roundoff of the run: what is 0 but for rounding. Result: of the leading batch axes, followed by the
+    rows under ``none``.
     """
     values = rows.values
     weights = np.ones(values.shape[-1]) if rows.weights is None else rows.weights

@@ -22,16 +22,8 @@ PARTIAL_TEMPERATURES = ("temperature-missing-on-positive", "temperature-missing-
 def inverse_temperature(inputs: Mapping[str, Any], deviations: Deviations) -> Array:
     """What multiplies the similarities.
 
-    Parameters
-    ----------
-    inputs : mapping
-    deviations : mapping
-        Of those of the axis ``temperature`` the first counts.
-
-    Returns
-    -------
-    number or array, (..., 1, 1)
-        Complex in the gradient by the temperature.
+    `deviations`: of those of the axis ``temperature`` the first counts. Result: complex in the gradient by the
+    temperature.
     """
     t = temperature(inputs, deviations)
     for id in deviations:
@@ -55,16 +47,7 @@ def _scale(inputs: Mapping[str, Any]) -> str:
 def tempered(s: Array, positives: Array, inputs: Mapping[str, Any], deviations: Deviations) -> tuple[Array, Array]:
     """Logits of the denominator and of the numerator.
 
-    Parameters
-    ----------
-    s : array, (..., n, m)
-        Similarities.
-    positives : array, (n, m)
-    inputs, deviations : mapping
-
-    Returns
-    -------
-    logits, numerator : array, (..., n, m)
+    `s`: similarities.
     """
     logits = s * inverse_temperature(inputs, deviations)
     if "temperature-missing-on-positive" in deviations:
@@ -80,16 +63,7 @@ def tempered(s: Array, positives: Array, inputs: Mapping[str, Any], deviations: 
 def afterward(row: Array, t: Any, deviations: Deviations) -> Array:
     """A row -log p with the temperature applied to the probability or to its logarithm, where a deviation says so.
 
-    Parameters
-    ----------
-    row : array, (..., n)
-    t : number or array, (..., 1, 1)
-        The temperature.
-    deviations : mapping
-
-    Returns
-    -------
-    array, (..., n)
+    `t`: the temperature.
     """
     if "temperature-after-softmax" not in deviations:
         return row

@@ -52,10 +52,7 @@ class Calls:
     def value(self, sheet: Sheet, x: Any) -> float:
         """The value at rows that are numbers of the format.
 
-        Raises
-        ------
-        NoNumber
-            If there is none.
+        Raises `NoNumber` if there is none.
         """
         if self.count >= MOST:
             self.limit = f"{MOST:,} calls of the target"
@@ -82,15 +79,7 @@ class Calls:
 def designed(sheet: Sheet, entries: Mapping[int, float], dim: int, rng: np.random.Generator) -> Any:
     """Unit rows, or logits, whose similarities are all 0 but for some pairs.
 
-    Parameters
-    ----------
-    sheet : Sheet
-    entries : mapping
-        Pair to similarity.
-    dim : int
-        Length of the rows, at least their number.
-    rng : Generator
-        Of the rotation.
+    `entries`: pair to similarity. `dim`: length of the rows, at least their number. `rng`: of the rotation.
     """
     n = len(sheet.nodes)
     gram = np.eye(n)

@@ -100,17 +100,8 @@ _SHARPNESS = ("T", "t", "s")
 def expression_of(values: Sequence[float], off: Sequence[float], where: Sequence[Values]) -> Expression | None:
     """The simplest expression that has these values.
 
-    Parameters
-    ----------
-    values, off : sequence of float
-        Measured at each of `where`, and how far each may be off.
-    where : sequence of mapping
-        Sizes and scalars.
-
-    Returns
-    -------
-    Expression or None
-        None where none fits, or too little was measured to tell.
+    `values` and `off`: measured at each of `where`, and how far each may be off. `where`: sizes and scalars. Result:
+    none where none fits, or too little was measured to tell.
     """
     v = np.asarray(values)
     room = np.maximum(np.asarray(off), EXACT * np.maximum(np.abs(v), 1e-3))
@@ -130,10 +121,7 @@ def expression_of(values: Sequence[float], off: Sequence[float], where: Sequence
 def has_expression(values: Sequence[float], off: Sequence[float], where: Sequence[Values]) -> bool:
     """Whether there may be an expression: not, where none fits some of the values, and then none fits all of them.
 
-    Parameters
-    ----------
-    values, off, where
-        As for `expression_of`, of at least four places.
+    `values` and `off` and `where`: as for `expression_of`, of at least four places.
     """
     v = np.asarray(values)
     # What fits all places best may fit some of them less well than what fits these best.

@@ -57,25 +57,10 @@ def measured(
 ) -> Diagnosis | None:
     """The formula of a target beside that of the reference, if it predicts fresh calls.
 
-    Parameters
-    ----------
-    loss : Loss
-        The reference.
-    call : callable
-        Calls the target.
-    settings : mapping
-        What is set in every call: arguments of the loss, scalars that the target has fixed.
-    dtype, reduction : str
-        Of every call.
-    takes : collection of str, optional
-        Arguments of the loss that the target takes; default: all. What it does not take is set in no call.
-    search : Search, optional
-        Is told if a count has ended it.
-
-    Returns
-    -------
-    Diagnosis or None
-        None where no formula of this kind was links, or where it is the reference's.
+    `loss`: the reference. `call`: calls the target. `settings`: what is set in every call: arguments of the loss,
+    scalars that the target has fixed. `dtype` and `reduction`: of every call. `takes`: arguments of the loss that the
+    target takes; default: all. What it does not take is set in no call. `search`: is told if a count has ended it.
+    Result: none where no formula of this kind was links, or where it is the reference's.
     """
     if dtype not in FORMATS:
         return None
@@ -160,22 +145,8 @@ def _diagnosis(
 def confirmed(calls: Calls, formula: Formula | Composition, loss: Loss, settings: Mapping[str, Any]) -> Trial | None:
     """Try a formula on fresh calls, of sizes, scalars, labels and rows that it was not read off.
 
-    Parameters
-    ----------
-    calls : Calls
-    formula : Formula
-    loss : Loss
-    settings : mapping
-
-    Returns
-    -------
-    Trial or None
-        None where it fails one of them, or where the reference passes as well.
-
-    Raises
-    ------
-    NoNumber
-        If the target gives none.
+    Result: none where it fails one of them, or where the reference passes as well. Raises `NoNumber` if the target
+    gives none.
     """
     rng = np.random.default_rng(1)
     within = max(_WITHIN, 2e3 * calls.unit) if calls.dtype != "float64" else _WITHIN

@@ -131,17 +131,8 @@ def solved(model: Model, s: Any, y: Any) -> Model:
 def fitted(model: Model, s: Any, y: Any, noise: float, patience: int = 14) -> tuple[Model, float]:
     """Levenberg and Marquardt: the numbers that fit best from this start, and the largest residual.
 
-    Parameters
-    ----------
-    model : Model
-    s : (calls, P) array
-        Similarities.
-    y : (calls,) array
-        Values.
-    noise : float
-        Residual at which to stop.
-    patience : int
-        Steps after which progress must be fast.
+    `s`: similarities. `y`: values. `noise`: residual at which to stop. `patience`: steps after which progress must be
+    fast.
     """
     with np.errstate(all="ignore"):
         return _fitted(model, s, y, noise, patience)

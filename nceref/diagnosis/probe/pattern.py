@@ -81,12 +81,7 @@ def kind(sheet: Sheet, refinement: str, u: int, v: int) -> Key:
 def pattern(sheet: Sheet, links: Structure, refinement: str) -> Arrangement | None:
     """The pattern of a structure; None where pairs of one kind are in different places.
 
-    Parameters
-    ----------
-    sheet : Sheet
-    links : Structure
-    refinement : str
-        One of `REFINEMENTS`.
+    `refinement`: one of `REFINEMENTS`.
     """
     pairs = {p: kind(sheet, refinement, *uv) for p, uv in enumerate(sheet.pairs)}
     ordered = {
@@ -123,12 +118,7 @@ def symbols(key: Key) -> dict[str, float]:
 def tied(sheet: Sheet, pattern: Arrangement, sharpness: float) -> tuple[Model, dict[str, list[Key]]]:
     """The model of a pattern at a sheet, and what each of its numbers is of; numbers are a start.
 
-    Parameters
-    ----------
-    sheet : Sheet
-    pattern : Arrangement
-    sharpness : float
-        Powers to start from.
+    `sharpness`: powers to start from.
     """
     places = _Places(sheet, pattern)
     return _model(places, sharpness), {k: list(x) for k, x in places.names.items()}

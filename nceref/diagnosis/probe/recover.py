@@ -88,26 +88,8 @@ def formula_of(
 ) -> Formula | None:
     """The formula of a target, as it follows from its calls; it has not been tried on fresh ones.
 
-    Parameters
-    ----------
-    calls : Calls
-    made : list of Sheet
-        Of `sheets`.
-    links : Structure
-        Of the first of them.
-    refinement : str, optional
-        The only one that is tried, of `REFINEMENTS`; default: all, the simplest first.
-    like : Similarity, optional
-        The first that is tried.
-
-    Returns
-    -------
-    Formula or None
-
-    Raises
-    ------
-    NoNumber
-        If the target gives none.
+    `made`: of `sheets`. `links`: of the first of them. `refinement`: the only one that is tried, of `REFINEMENTS`;
+    default: all, the simplest first. `like`: the first that is tried. Raises `NoNumber` if the target gives none.
     """
     rng = np.random.default_rng(0)
     drawn = [_drawn(calls, one, rng) for one in made]

@@ -118,12 +118,7 @@ class Sheet:
         return float(self.inputs[given[0].name][self.nodes[u].row]) if given else 1.0
 
     def call(self, x: Any) -> dict[str, Any]:
-        """Arguments with these rows, or these logits.
-
-        Parameters
-        ----------
-        x : (rows, D) or (N, C) array
-        """
+        """Arguments with these rows, or these logits."""
         if self.logits:
             return {**self.inputs, self.blocks[0][0]: x}
         out, start = dict(self.inputs), 0
@@ -146,17 +141,8 @@ def sheet(loss: Loss, settings: Mapping[str, Any], sizes: Mapping[str, int], sca
           ) -> Sheet | None:  # fmt: skip
     """The sheet of a loss; None where its inputs are neither rows that meet each other nor one matrix of logits.
 
-    Parameters
-    ----------
-    loss : Loss
-    settings : mapping
-        What is set in every call, as of the corpus.
-    sizes : mapping
-        Lengths by letter.
-    scalars : mapping
-        Values of scalars; those in `settings` stay.
-    seed : int
-        Of labels and of arrays that are no embeddings.
+    `settings`: what is set in every call, as of the corpus. `sizes`: lengths by letter. `scalars`: values of scalars;
+    those in `settings` stay. `seed`: of labels and of arrays that are no embeddings.
     """
     inputs = _inputs(loss, settings, sizes, scalars, seed)
     given_arrays = [p for p in loss.parameters if isinstance(p, Array) and inputs.get(p.name) is not None]

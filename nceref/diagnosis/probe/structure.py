@@ -40,10 +40,7 @@ class Structure:
 def structure(calls: Calls, sheet: Sheet, rng: np.random.Generator) -> Structure:
     """Move one pair at a time, then two at a time.
 
-    Raises
-    ------
-    NoNumber
-        If the target gives none.
+    Raises `NoNumber` if the target gives none.
     """
     dim, xs, y = int(sheet.symbols.get("D", 0)), [], []
 

@@ -20,11 +20,7 @@ _COMPOUND = re.compile(r"[ (]")
 def written(expression: Expression, what: str = "") -> str:
     """An expression in plain text: ``3/N``, ``-2/(2N - 1)``, ``1/T + log N``; ``0`` for no term.
 
-    Parameters
-    ----------
-    expression : Expression
-    what : str
-        Another factor, as in ``3 s_ij/T``.
+    `what`: another factor, as in ``3 s_ij/T``.
     """
     if what and len(expression) > 1:
         return f"({written(expression)}) {what}"
@@ -78,17 +74,8 @@ class Row:
 def side_by_side(yours: Formula, reference: Formula | None, sheet: Sheet) -> tuple[str, str, tuple[str, ...]]:
     """Both formulas, with what differs marked in each, and the differences in words.
 
-    Parameters
-    ----------
-    yours, reference : Formula
-    sheet : Sheet
-        Any of the loss: names of inputs and what belongs together.
-
-    Returns
-    -------
-    yours, reference : str
-        One line each; the second is empty without a reference.
-    differences : tuple of str
+    `sheet`: any of the loss: names of inputs and what belongs together. `yours, reference`: one line each; the second
+    is empty without a reference.
     """
     both = [yours] if reference is None else [yours, reference]
     rows = [_Writer(one, sheet, both).rows() for one in both]
@@ -186,11 +173,7 @@ def _anchors(formula: Formula) -> list[str]:
 def writable(formula: Formula, sheet: Sheet) -> bool:
     """Whether a formula can be written without a word that may mislead: of some patterns it cannot.
 
-    Parameters
-    ----------
-    formula : Formula
-    sheet : Sheet
-        Any of the loss.
+    `sheet`: any of the loss.
     """
     terms, letters, anchors = formula.terms, dict(sheet.blocks), _anchors(formula)
     first = sheet.blocks[0][1]

@@ -69,16 +69,7 @@ class RankRecord:
 def rank_records(run: str, observations: Sequence[Observation], contract: Contract) -> tuple[RankRecord, ...]:
     """What each rank of a run did.
 
-    Parameters
-    ----------
-    run : str
-    observations : sequence of Observation
-    contract : Contract
-
-    Returns
-    -------
-    tuple of RankRecord
-        In the order of the ranks.
+    Result: in the order of the ranks.
     """
     judged = [o for o in observations if not o.probe.skip and len(_answers(o, contract)) == contract.world_size]
     cases = predicted(answered(observations, contract), contract)
@@ -114,15 +105,7 @@ def _is_source(answers: Sequence[Outcome], rank: int) -> bool:
 def ranks_apart(observations: Sequence[Observation], contract: Contract) -> str:
     """Which ranks have a right value on all cases, where others have not; empty where that says nothing.
 
-    Parameters
-    ----------
-    observations : sequence of Observation
-    contract : Contract
-
-    Returns
-    -------
-    str
-        Such as "the value of rank 0 is right on all 27 cases, that of rank 1 is not".
+    Result: such as "the value of rank 0 is right on all 27 cases, that of rank 1 is not".
     """
     cases = predicted(answered(observations, contract), contract)
     right = [not any(each) for each in wrong_values(cases)]
@@ -157,13 +140,7 @@ def predicted(
 ) -> list[RankCase]:
     """The cases of which what each rank computes can be predicted; none where they are too few.
 
-    Parameters
-    ----------
-    seen : sequence of Observation
-        See `answered`.
-    contract : Contract
-    deviations : mapping
-        Conventions of the joined loss.
+    `seen`: see `answered`. `deviations`: conventions of the joined loss.
     """
     cases = [case for o in seen if (case := RankCase(o, contract, deviations)).count <= _ROWS]
     # Where the dense form has no number, nothing can be predicted.
@@ -174,14 +151,7 @@ def predicted(
 def wrong_values(cases: Sequence[RankCase]) -> list[list[bool]]:
     """For each rank on which cases its value is wrong, as a value of all rows or of its own: what fits better.
 
-    Parameters
-    ----------
-    cases : sequence of RankCase
-
-    Returns
-    -------
-    list of list of bool
-        By rank; empty without cases.
+    Result: by rank; empty without cases.
     """
     return _wrong(cases, best_share(cases)) if cases else []
 

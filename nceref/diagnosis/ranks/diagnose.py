@@ -32,20 +32,9 @@ def diagnose_ranks(
 ) -> tuple[Diagnosis, ...]:
     """Explain what is wrong between ranks.
 
-    Parameters
-    ----------
-    observations : sequence of Observation
-        Of joined batches, whose outcomes have `ranks`.
-    contract : Contract
-    other : callable
-        The same of another number of ranks, or None where that cannot be.
-    wrong_alone : frozenset of str
-        Ids of cases that one rank alone has wrong; they are left out where nothing explains them all.
-
-    Returns
-    -------
-    tuple of Diagnosis
-        Empty where nothing between ranks predicts all cases.
+    `observations`: of joined batches, whose outcomes have `ranks`. `other`: the same of another number of ranks, or
+    None where that cannot be. `wrong_alone`: ids of cases that one rank alone has wrong; they are left out where
+    nothing explains them all. Result: empty where nothing between ranks predicts all cases.
     """
     seen = answered(observations, contract)
     if result := _first_explained(seen, contract, other):

@@ -89,16 +89,7 @@ def fits_value(case: RankCase, rank: int, reading: RankReading, share: str, powe
 
 
 def value_fits(cases: Sequence[RankCase]) -> Iterator[ValueFit]:
-    """Every reading that predicts the values of all ranks on all cases, the right one first.
-
-    Parameters
-    ----------
-    cases : sequence of RankCase
-
-    Yields
-    ------
-    ValueFit
-    """
+    """Every reading that predicts the values of all ranks on all cases, the right one first."""
     count = cases[0].contract.world_size
     # The mean over the own rows says something else only where it differs from the own part.
     differ = any(_means_differ(case) for case in cases)
@@ -156,19 +147,8 @@ def _places(cases: Sequence[RankCase], masks: str, share: str, power: int) -> Va
 def parts(case: RankCase, fit: ValueFit, name: str, rank: int) -> tuple[Any, Any, Any]:
     """What a rank should leave in the gradient by its rows of an input, by role; the sum is right.
 
-    Parameters
-    ----------
-    case : RankCase
-    fit : ValueFit
-        How the ranks read the batch.
-    name : str
-        An input that is split.
-    rank : int
-
-    Returns
-    -------
-    tuple of array
-        Of its rows as anchors, as candidates of the rank's own anchors, as candidates of the anchors of other ranks.
+    `fit`: how the ranks read the batch. `name`: an input that is split. Result: of its rows as anchors, as candidates
+    of the rank's own anchors, as candidates of the anchors of other ranks.
     """
     each = [parts_from(case, fit, name, rank, other) for other in range(len(fit.readings))]
     anchors, candidates, elsewhere = (sum(three[role] for three in each) for role in range(len(ROLES)))
@@ -228,17 +208,7 @@ def room(case: RankCase, name: str, rank: int, wanted: Sequence[Any]) -> Any:
 def powers(cases: Sequence[RankCase], fit: ValueFit, name: str) -> Powers | None:
     """The power of the number of ranks that each part of a gradient comes with, on all cases.
 
-    Parameters
-    ----------
-    cases : sequence of RankCase
-    fit : ValueFit
-    name : str
-        An input that is split.
-
-    Returns
-    -------
-    tuple or None
-        By role. None where no powers predict the gradients.
+    `name`: an input that is split. Result: by role. None where no powers predict the gradients.
     """
     left = [(c, k, parts(c, fit, name, k)) for c in cases if name in c.probe.grads for k in range(len(c.answers))]
     return fitted_powers(left, name) if left else None
@@ -247,17 +217,8 @@ def powers(cases: Sequence[RankCase], fit: ValueFit, name: str) -> Powers | None
 def fitted_powers(left: Sequence[tuple[RankCase, int, Sequence[Any]]], name: str) -> Powers | None:
     """The power of the number of ranks that each part comes with, on all that ranks have left.
 
-    Parameters
-    ----------
-    left : sequence of (RankCase, int, sequence of array)
-        A case, a rank, and the parts that its gradient may have.
-    name : str
-        An input that is split.
-
-    Returns
-    -------
-    tuple or None
-        By part. None where no powers predict the gradients.
+    `left`: a case, a rank, and the parts that its gradient may have. `name`: an input that is split. Result: by part.
+    None where no powers predict the gradients.
     """
     count, parts_of_one = left[0][0].contract.world_size, len(left[0][2])
     gots = [np.asarray(c.answers[k].grads[name], dtype=np.float64) for c, k, _ in left]
@@ -325,16 +286,7 @@ class SharedFit:
 def shared_fit(cases: Sequence[RankCase], fit: ValueFit, name: str) -> SharedFit | None:
     """How the gradient by a shared input is synchronized; None where no power predicts it.
 
-    Parameters
-    ----------
-    cases : sequence of RankCase
-    fit : ValueFit
-    name : str
-        A scalar, or an array that is not split.
-
-    Returns
-    -------
-    SharedFit or None
+    `name`: a scalar, or an array that is not split.
     """
     count = cases[0].contract.world_size
     seen = [c for c in cases if name in c.probe.grads]

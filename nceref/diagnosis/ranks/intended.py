@@ -22,13 +22,7 @@ KEPT = {"cross-rank-terms-missing": (0, 1), "own-shard-detached": (0,)}
 def check_gather(loss: Loss, intended: Mapping[str, str], contracts: Sequence[Contract]) -> None:
     """Raise InputError for a gather that cannot be intended.
 
-    Parameters
-    ----------
-    loss : Loss
-    intended : mapping
-        Conventions by axis.
-    contracts : sequence of Contract
-        The runs on ranks.
+    `intended`: conventions by axis. `contracts`: the runs on ranks.
     """
     if (id := intended.get(GATHER)) is None:
         return
@@ -51,18 +45,8 @@ def check_gather(loss: Loss, intended: Mapping[str, str], contracts: Sequence[Co
 def intended_gather(probe: Probe, contract: Contract, id: str) -> Probe:
     """The case with the gradient that such a gather leaves.
 
-    Parameters
-    ----------
-    probe : Probe
-        With the reference's own answer.
-    contract : Contract
-    id : str
-        One of `KEPT`.
-
-    Returns
-    -------
-    Probe
-        Of a large case, whose gradient has too many entries, the value alone is judged.
+    `probe`: with the reference's own answer. `id`: one of `KEPT`. Result: of a large case, whose gradient has too many
+    entries, the value alone is judged.
     """
     if probe.skip or probe.bounds is None:
         return probe

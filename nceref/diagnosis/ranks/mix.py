@@ -23,22 +23,9 @@ def check_mix(
 ) -> Iterator[Result]:
     """Compare what two targets answer on ranks with what each answers on one rank.
 
-    Parameters
-    ----------
-    label : str
-        Of the run.
-    contract : Contract
-    probes : sequence of Probe
-        Of the run; the reference is not looked at.
-    runs : sequence of (str, callable)
-        The first target and the one that is added, each with its name, ready to run.
-    weight : float
-        What the second is multiplied with.
-
-    Yields
-    ------
-    Result
-        ``mix.value`` and ``mix.gradient``.
+    `label`: of the run. `probes`: of the run; the reference is not looked at. `runs`: the first target and the one that
+    is added, each with its name, ready to run. `weight`: what the second is multiplied with. Each: ``mix.value`` and
+    ``mix.gradient``.
     """
     chosen = [p for p in probes if not p.skip and p.grads and not p.is_large][:_CASES]
     answers = []
@@ -55,14 +42,7 @@ def check_mix(
 def mix_diagnoses(results: Sequence[Result]) -> tuple[Diagnosis, ...]:
     """What is wrong where nothing fails but the mix.
 
-    Parameters
-    ----------
-    results : sequence of Result
-        All of a run.
-
-    Returns
-    -------
-    tuple of Diagnosis
+    `results`: all of a run.
     """
     failed = [r for r in results if r.status in ("fail", "error")]
     if not failed or not all(r.quantity.startswith("mix.") and r.status == "fail" for r in failed):

@@ -54,17 +54,8 @@ class OneRank:
 def one_rank_apart(cases: Sequence[RankCase], other: Callable[[], Sequence[RankCase]]) -> tuple[Diagnosis, ...]:
     """Name a bug of one rank alone.
 
-    Parameters
-    ----------
-    cases : sequence of RankCase
-        Those that the target has right with one rank.
-    other : callable
-        Such cases of another number of ranks.
-
-    Returns
-    -------
-    tuple of Diagnosis
-        Empty unless both numbers of ranks have the same rank wrong, by its number or as the last one, on most cases.
+    `cases`: those that the target has right with one rank. `other`: such cases of another number of ranks. Result:
+    empty unless both numbers of ranks have the same rank wrong, by its number or as the last one, on most cases.
     """
     first = _seen(cases)
     second = first and _seen(other())

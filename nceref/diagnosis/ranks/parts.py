@@ -64,13 +64,8 @@ JOINED = RankReading()
 class RankCase:
     """One observation of a run on ranks, with what the ranks may have computed of it.
 
-    Parameters
-    ----------
-    observation : Observation
-        Of the joined batch; its outcome has `ranks`.
-    contract : Contract
-    deviations : mapping
-        Conventions of the joined loss, as the dense forms have them.
+    `observation`: of the joined batch; its outcome has `ranks`. `deviations`: conventions of the joined loss, as the
+    dense forms have them.
     """
 
     def __init__(self, observation: Observation, contract: Contract, deviations: Mapping[str, Any]) -> None:

@@ -37,17 +37,8 @@ ALONE = DiagnosisPart("training is right; only the number that is logged is not"
 def parts_of(main: RankExplanation, runs: Sequence[RankExplanation]) -> tuple[DiagnosisPart, ...]:
     """What was measured.
 
-    Parameters
-    ----------
-    main : RankExplanation
-        Which is put into words.
-    runs : sequence of RankExplanation
-        One for each number of ranks.
-
-    Returns
-    -------
-    tuple of DiagnosisPart
-        The rest of what begins with ``with W ranks``.
+    `main`: which is put into words. `runs`: one for each number of ranks. Result: the rest of what begins with ``with W
+    ranks``.
     """
     # The first is what was asked for; the other number of ranks was called beside that.
     where = ", and as a check ".join(f"on all {e.cases} cases of {e.contract.world_size} ranks" for e in runs)

@@ -153,16 +153,8 @@ def peers() -> Mapping[str, Peer]:
 def find(text: str) -> tuple[Peer, PeerTarget] | None:
     """Look a target up.
 
-    Parameters
-    ----------
-    text : str
-        Its name, such as ``lightly-ntxent``, or an import path, such as ``lightly.loss:NTXentLoss``, with a point in
-        place of the colon as well.
-
-    Returns
-    -------
-    (Peer, PeerTarget) or None
-        None if no peer declares it.
+    `text`: its name, such as ``lightly-ntxent``, or an import path, such as ``lightly.loss:NTXentLoss``, with a point
+    in place of the colon as well. Result: none if no peer declares it.
     """
     for peer in peers().values():
         for target in peer.targets:
@@ -180,15 +172,8 @@ def get(text: str) -> tuple[Peer, PeerTarget]:
 def installed_version(name: str) -> str | None:
     """The version of a peer, or of another package; None where it is not here.
 
-    Parameters
-    ----------
-    name : str
-        Of a peer or a distribution.
-
-    Returns
-    -------
-    str or None
-        Without the local part, such as ``+cpu``: what is known of a package holds for a release.
+    `name`: of a peer or a distribution. Result: without the local part, such as ``+cpu``: what is known of a package
+    holds for a release.
     """
     return peers()[name].version if name in peers() else _release(name)
 
@@ -220,15 +205,8 @@ def checkouts(given: Mapping[str, str | os.PathLike[str]]) -> Iterator[None]:
 
     They are handed on in environment variables, so that child processes see them.
 
-    Parameters
-    ----------
-    given : mapping
-        Name of the peer to a folder.
-
-    Raises
-    ------
-    InputError
-        If a name is not that of a peer with a checkout, or its folder does not hold the files.
+    `given`: name of the peer to a folder. Raises `InputError` if a name is not that of a peer with a checkout, or its
+    folder does not hold the files.
     """
     wanted = {}
     for name, path in given.items():
@@ -261,26 +239,10 @@ def _file(peer: Peer, root: str | os.PathLike[str], name: str) -> Path:
 def load(name: str, file: str, stand_ins: Mapping[str, Mapping[str, Any]] | None = None) -> ModuleType:
     """Load one file of a package or a checkout by itself, without importing what lies around it.
 
-    Parameters
-    ----------
-    name : str
-        Of the peer.
-    file : str
-        Path of the file inside the checkout, or beside the other installed packages.
-    stand_ins : mapping, optional
-        Modules that the file imports, each with the names that it needs of it.
-
-    Returns
-    -------
-    module
-        It is not entered into `sys.modules`.
-
-    Raises
-    ------
-    UnavailableError
-        If the package is not installed, or no folder of the checkout was given.
-    InputError
-        If there is no such file in it.
+    `name`: of the peer. `file`: path of the file inside the checkout, or beside the other installed packages.
+    `stand_ins`: modules that the file imports, each with the names that it needs of it. Result: it is not entered into
+    `sys.modules`. Raises `UnavailableError` if the package is not installed, or no folder of the checkout was given.
+    Raises `InputError` if there is no such file in it.
     """
     peer = peers()[name]
     peer.require()

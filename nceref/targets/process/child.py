@@ -102,11 +102,8 @@ class ChildRunner:
     def start(self) -> None:
         """Start the process and wait until the target is loaded.
 
-        Raises
-        ------
-        NcerefError
-            Whatever loading raised there, or a `TargetError` if it took too long or died; `UnavailableError` where it
-            cannot be isolated.
+        Raises `NcerefError` whatever loading raised there, or a `TargetError` if it took too long or died;
+        `UnavailableError` where it cannot be isolated.
         """
         assert self._load_request is not None
         self._launch(folder_of(self._load_request.text))
@@ -115,10 +112,8 @@ class ChildRunner:
     def contents(self, request: ModuleRequest) -> ModuleContents:
         """What a module has, imported in the process, which is started where there is none.
 
-        Raises
-        ------
-        NcerefError
-            Whatever importing raised there, or a `TargetError` if it took too long or ended the process.
+        Raises `NcerefError` whatever importing raised there, or a `TargetError` if it took too long or ended the
+        process.
         """
         if not self.running:
             self._launch(folder_of(request.text))

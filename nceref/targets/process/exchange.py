@@ -41,10 +41,7 @@ def awaited(answers: "queue.Queue[Any]", seconds: float, ended: Callable[[], boo
 class Exchange:
     """Requests and answers, one after the other.
 
-    Parameters
-    ----------
-    requests, replies : unbuffered binary streams
-        Closed by `thread`, once both ends are done with them.
+    `requests` and `replies`: closed by `thread`, once both ends are done with them.
     """
 
     def __init__(self, requests: IO[bytes], replies: IO[bytes]) -> None:
@@ -63,25 +60,9 @@ class Exchange:
     def receive(self, seconds: float, ended: Any) -> Any:
         """The answer.
 
-        Parameters
-        ----------
-        seconds : float
-            How long to wait for it.
-        ended : callable
-            Whether the process is gone: what it has started may hold the pipe open.
-
-        Returns
-        -------
-        object
-
-        Raises
-        ------
-        TimeoutError
-            If there is none in time.
-        EOFError
-            If the pipe is closed, or the process gone.
-        WireError
-            If what comes is no answer.
+        `seconds`: how long to wait for it. `ended`: whether the process is gone: what it has started may hold the pipe
+        open. Raises `TimeoutError` if there is none in time. Raises `EOFError` if the pipe is closed, or the process
+        gone. Raises `WireError` if what comes is no answer.
         """
         return awaited(self._answers, seconds, ended).content
 

@@ -19,15 +19,8 @@ _LOOPBACK = {"linux": "lo", "darwin": "lo0"}
 def join(group: Mapping[str, Any]) -> None:
     """Become a rank: a process group of gloo, by a file and the loopback device.
 
-    Parameters
-    ----------
-    group : mapping
-        ``rank``, ``world_size``, and ``store``, the path of a file that all ranks of this group share.
-
-    Raises
-    ------
-    UnavailableError
-        If PyTorch is missing, or has no gloo here.
+    `group`: ``rank``, ``world_size``, and ``store``, the path of a file that all ranks of this group share. Raises
+    `UnavailableError` if PyTorch is missing, or has no gloo here.
     """
     try:
         import torch
@@ -61,15 +54,8 @@ def leave() -> None:
 def waiting_in(frame: FrameType | None) -> str:
     """What a thread is in: the collective, if it is in one, and the last line of the target's own code.
 
-    Parameters
-    ----------
-    frame : frame or None
-        The innermost one of the thread.
-
-    Returns
-    -------
-    str
-        Such as ``all_gather (loss.py, line 12)``; empty where nothing is known.
+    `frame`: the innermost one of the thread. Result: such as ``all_gather (loss.py, line 12)``; empty where nothing is
+    known.
     """
     collective = place = ""
     own = str(Path(__file__).parents[2])

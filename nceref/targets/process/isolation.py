@@ -48,19 +48,8 @@ class Isolation:
 def isolation(folder: Path) -> Isolation:
     """What isolates processes on this system.
 
-    Parameters
-    ----------
-    folder : Path
-        Of the target, which is to be seen inside.
-
-    Returns
-    -------
-    Isolation
-
-    Raises
-    ------
-    UnavailableError
-        If nothing does: the message has what is missing.
+    `folder`: of the target, which is to be seen inside. Raises `UnavailableError` if nothing does: the message has what
+    is missing.
     """
     return _chosen(folder, Path.cwd(), tuple(sys.path))
 

@@ -20,10 +20,7 @@ _UNREAD = 100
 class LineExchange:
     """Lines out and lines in.
 
-    Parameters
-    ----------
-    requests, replies : unbuffered binary streams
-        Closed by the threads, once both ends are done with them.
+    `requests` and `replies`: closed by the threads, once both ends are done with them.
     """
 
     def __init__(self, requests: IO[bytes], replies: IO[bytes]) -> None:

@@ -190,21 +190,8 @@ def checked(
 ) -> ResolvedTarget | Outcome | ModuleContents | NcerefError:
     """The answer to a request.
 
-    Parameters
-    ----------
-    message : object
-        Plain data that anybody may have written.
-    request : LoadRequest, CallRequest or ModuleRequest
-        What was asked for.
-
-    Returns
-    -------
-    ResolvedTarget, Outcome, ModuleContents or NcerefError
-
-    Raises
-    ------
-    WireError
-        For anything that is no answer to this request.
+    `message`: plain data that anybody may have written. `request`: what was asked for. Raises `WireError` for anything
+    that is no answer to this request.
     """
     kind = message.get("kind") if isinstance(message, dict) else None
     if kind == "error":

@@ -26,10 +26,7 @@ class _MountAttributes(ctypes.Structure):
 def enter() -> None:
     """Put this process into namespaces of its own; the process identifiers hold from the next fork on.
 
-    Raises
-    ------
-    OSError
-        If the system does not permit it.
+    Raises `OSError` if the system does not permit it.
     """
     user, group = os.getuid(), os.getgid()
     _checked("unshare", _libc().unshare(sum(_NEW.values())))
@@ -40,17 +37,8 @@ def enter() -> None:
 def furnish(kept: Iterable[str], private: Iterable[str]) -> None:
     """Make the file system read-only, replace what is private, and give up the right to change that.
 
-    Parameters
-    ----------
-    kept : iterable of str
-        Folders and files inside private ones that are to be seen all the same.
-    private : iterable of str
-        Folders that are replaced by empty ones.
-
-    Raises
-    ------
-    OSError
-        If the system does not permit it.
+    `kept`: folders and files inside private ones that are to be seen all the same. `private`: folders that are replaced
+    by empty ones. Raises `OSError` if the system does not permit it.
     """
     folder = Path.cwd()
     shown = {path: _copy(path) for path in kept}

@@ -36,21 +36,9 @@ def end_tree(root: int, mark: str, born: int = 0, looks: int = 1) -> tuple[int, 
     A process that goes on in a new one all the time is gone when it is looked up. Its group is not: a signal reaches
     all of a group at once, also what is forked meanwhile. What makes a new group each time may be missed.
 
-    Parameters
-    ----------
-    root : int
-        The guard; 0 where it is gone, since its number may be another's by now.
-    mark : str
-        Value of the variable `MARK`.
-    born : int
-        Start of the guard, see `birth`: what is older is none of them.
-    looks : int
-        How many must show none; more than one where nobody collects what a look has missed.
-
-    Returns
-    -------
-    tuple of int
-        What still lives, as far as it is seen.
+    `root`: the guard; 0 where it is gone, since its number may be another's by now. `mark`: value of the variable
+    `MARK`. `born`: start of the guard, see `birth`: what is older is none of them. `looks`: how many must show none;
+    more than one where nobody collects what a look has missed. Result: what still lives, as far as it is seen.
     """
     # Stopped first, all of them: one that is killed makes room for what the others fork.
     stopped: set[int] = set()

@@ -43,21 +43,9 @@ class Frame(NamedTuple):
 def packed(number: int, content: Any) -> bytes:
     """A frame.
 
-    Parameters
-    ----------
-    number : int
-        Of the exchange; an answer has that of its request.
-    content : object
-        Numbers, text, bytes, None, `Ellipsis`, NumPy arrays, and tuples, lists, sets and mappings of them.
-
-    Returns
-    -------
-    bytes
-
-    Raises
-    ------
-    WireError
-        For anything else, and for what contains itself.
+    `number`: of the exchange; an answer has that of its request. `content`: numbers, text, bytes, None, `Ellipsis`,
+    NumPy arrays, and tuples, lists, sets and mappings of them. Raises `WireError` for anything else, and for what
+    contains itself.
     """
     arrays: list[bytes] = []
     try:
@@ -72,22 +60,8 @@ def packed(number: int, content: Any) -> bytes:
 def read_frame(read: Callable[[int], bytes], limits: Limits) -> Frame:
     """The next frame; nothing larger than the limits is read or allocated.
 
-    Parameters
-    ----------
-    read : callable
-        ``read(n)`` returns 1 to n bytes, or none at the end.
-    limits : Limits
-
-    Returns
-    -------
-    Frame
-
-    Raises
-    ------
-    EOFError
-        If the stream ends before the end of the frame.
-    WireError
-        For anything that is no frame.
+    `read`: ``read(n)`` returns 1 to n bytes, or none at the end. Raises `EOFError` if the stream ends before the end of
+    the frame. Raises `WireError` for anything that is no frame.
     """
     magic, number, header, arrays = _PREFIX.unpack(_exactly(read, _PREFIX.size))
     if magic != MAGIC or header > limits.header or arrays > limits.arrays:

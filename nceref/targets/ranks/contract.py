@@ -65,15 +65,7 @@ class Contract:
     def rows(self, count: int) -> tuple[Any, ...]:
         """Which rows of the joined batch each rank has.
 
-        Parameters
-        ----------
-        count : int
-            Rows of the joined batch, a multiple of `unit`.
-
-        Returns
-        -------
-        tuple of array of int
-            One a rank, in the order of the ranks.
+        `count`: rows of the joined batch, a multiple of `unit`. Result: one a rank, in the order of the ranks.
         """
         if self.duplicate:
             each = -(-count // self.world_size)
@@ -86,17 +78,7 @@ class Contract:
         return (count := rows_of(probe)) > 0 and count % self.unit == 0
 
     def shard(self, probe: Probe, rank: int) -> Probe:
-        """The case as one rank has it, without a reference of its own.
-
-        Parameters
-        ----------
-        probe : Probe
-        rank : int
-
-        Returns
-        -------
-        Probe
-        """
+        """The case as one rank has it, without a reference of its own."""
         own, split = self.rows(rows_of(probe))[rank], split_inputs(probe.loss, probe.inputs)
         inputs = {name: x[own] if name in split else x for name, x in probe.inputs.items()}
         before = None if probe.before is None else self.shard(probe.before, rank)
@@ -111,17 +93,7 @@ class Contract:
     def joined(self, outcomes: Sequence[Outcome], probe: Probe) -> Outcome:
         """What the ranks answer together.
 
-        Parameters
-        ----------
-        outcomes : sequence of Outcome
-            One a rank, none with trouble.
-        probe : Probe
-            The joined case.
-
-        Returns
-        -------
-        Outcome
-            With the outcomes in `ranks`.
+        `outcomes`: one a rank, none with trouble. `probe`: the joined case. Result: with the outcomes in `ranks`.
         """
         values = np.array([outcome.value for outcome in outcomes], dtype=np.float64)
         named = [name for name in outcomes[0].grads if all(name in outcome.grads for outcome in outcomes)]
@@ -145,16 +117,7 @@ class Contract:
     def parted(self, answer: tuple[Any, Mapping[str, Any]], probe: Probe) -> list[tuple[Any, dict[str, Any]]]:
         """Answers of the ranks that are joined to a known one.
 
-        Parameters
-        ----------
-        answer : (value, grads)
-            Of the joined case.
-        probe : Probe
-
-        Returns
-        -------
-        list of (value, grads)
-            One a rank.
+        `answer`: of the joined case. Result: one a rank.
         """
         value, grads = answer
         split, rows = split_inputs(probe.loss, probe.inputs), self.rows(rows_of(probe))
@@ -221,10 +184,6 @@ def _not_finite(outcomes: Sequence[Outcome]) -> dict[str, str]:
 def listed_ranks(ranks: Sequence[int], count: int) -> str:
     """Such as "ranks 0, 2 of 4".
 
-    Parameters
-    ----------
-    ranks : sequence of int
-    count : int
-        How many there are.
+    `count`: how many there are.
     """
     return f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))} of {count}"

@@ -30,15 +30,7 @@ def check(contract: Contract) -> None:
 def joined_request(probe: Probe, contract: Contract) -> CallRequest:
     """The requests of all ranks in one, with a first axis of the devices.
 
-    Parameters
-    ----------
-    probe : Probe
-        The joined case.
-    contract : Contract
-
-    Returns
-    -------
-    CallRequest
+    `probe`: the joined case.
     """
     each = [call_request(contract.shard(probe, rank)) for rank in range(contract.world_size)]
     first = each[0]

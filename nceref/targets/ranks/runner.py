@@ -246,15 +246,7 @@ def _environment(count: int) -> dict[str, str]:
 def kept_ranks(most: int) -> Iterator[RanksRunner]:
     """Processes for one target on ranks after another: what the targets import is imported once.
 
-    Parameters
-    ----------
-    most : int
-        As for `on_ranks`.
-
-    Yields
-    ------
-    RanksRunner
-        For `on_same_ranks`.
+    `most`: as for `on_ranks`. Each: for `on_same_ranks`.
     """
     with contextlib.closing(RanksRunner(None, most)) as run:
         yield run
@@ -272,23 +264,9 @@ def on_same_ranks(run: RanksRunner, text: str, loss: Loss, **options: Any) -> It
 def on_ranks(text: str, loss: Loss, most: int, **options: Any) -> Iterator[RanksRunner]:
     """Run a target on ranks.
 
-    Parameters
-    ----------
-    text, loss, **options
-        As for `targets.runner.in_child`.
-    most : int
-        The largest number of ranks that it will have.
-
-    Yields
-    ------
-    RanksRunner
-
-    Raises
-    ------
-    TargetError
-        If the target cannot be loaded, or is of NumPy.
-    UnavailableError
-        If there are no process groups here.
+    `text` and `loss` and `**options`: as for `targets.runner.in_child`. `most`: the largest number of ranks that it
+    will have. Raises `TargetError` if the target cannot be loaded, or is of NumPy. Raises `UnavailableError` if there
+    are no process groups here.
     """
     limits = {name: options.pop(name) for name in LIMITS if name in options}
     with contextlib.closing(RanksRunner(LoadRequest(text, loss, options), most, limits)) as run:

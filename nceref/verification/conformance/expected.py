@@ -28,17 +28,7 @@ class ExpectedFailures:
     def reason(self, target: Target, check: Check, names: Iterable[str]) -> tuple[str, bool]:
         """Why a check fails, and whether any check of its case may.
 
-        Parameters
-        ----------
-        target : Target
-        check : Check
-        names : iterable of str
-            What the target is called in ids.
-
-        Returns
-        -------
-        (str, bool)
-            The reason is empty where it is expected to pass.
+        `names`: what the target is called in ids. Result: the reason is empty where it is expected to pass.
         """
         if self.function is not None:
             return _answer(self.function(target, check)), False
@@ -59,16 +49,8 @@ class ExpectedFailures:
     def reason_of_group(self, group: object, names: Iterable[str]) -> str:
         """Why a group of checks fails, where an entry is about the group; empty otherwise.
 
-        Parameters
-        ----------
-        group : object
-            Whose text is its id. An entry that its members have, or other checks, is about these.
-        names : iterable of str
-            What the target is called in ids.
-
-        Returns
-        -------
-        str
+        `group`: whose text is its id. An entry that its members have, or other checks, is about these. `names`: what
+        the target is called in ids.
         """
         ids = [f"{name}-{group}" for name in names]
         own = [entry for entry in self.given if entry not in self.matched or current(entry) in ids]
@@ -91,18 +73,7 @@ def _answer(given: Any) -> str:
 def expected_failures_of(given: Any) -> ExpectedFailures:
     """An argument ``expected_failures``, checked.
 
-    Parameters
-    ----------
-    given : mapping, iterable of str, callable or None
-
-    Returns
-    -------
-    ExpectedFailures
-
-    Raises
-    ------
-    InputError
-        For anything else.
+    Raises `InputError` for anything else.
     """
     if given is None:
         return ExpectedFailures({})

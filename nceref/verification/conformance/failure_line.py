@@ -10,16 +10,8 @@ from nceref.verification.report import Report
 def failure_line(report: Report, failing: Sequence[Result] = ()) -> str:
     """The first failing result in words, or without any the reason of the verdict.
 
-    Parameters
-    ----------
-    report : Report
-    failing : sequence of Result
-        Of the report, those that the line is about.
-
-    Returns
-    -------
-    str
-        Such as ``outer-factor-2: value off by 100 % at T = 0.3``.
+    `failing`: of the report, those that the line is about. Result: such as ``outer-factor-2: value off by 100 % at T =
+    0.3``.
     """
     if not failing:
         return f"{_name(report, '')}: {report.reason}"

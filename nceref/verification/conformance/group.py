@@ -125,16 +125,7 @@ def _joined(outcomes: Sequence[CheckOutcome]) -> CheckOutcome:
 def grouped(members: Iterable[Check], prefix: str = "", command: str = "") -> tuple[CheckGroup, ...]:
     """The checks of a target as about ten tests: the value, each gradient, identities, families of ways of calling.
 
-    Parameters
-    ----------
-    members : iterable of Check
-        As `checks` yields them, without the whole run.
-    prefix, command : str
-        Of the groups.
-
-    Returns
-    -------
-    tuple of CheckGroup
+    `members`: as `checks` yields them, without the whole run. `prefix` and `command`: of the groups.
     """
     groups: dict[str, list[Check]] = {}
     for member in members:

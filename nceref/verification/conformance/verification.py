@@ -108,18 +108,8 @@ class TargetVerification:
     def explanation(self, check: str, command: str = "", *, whole: bool = False) -> Iterator[str]:
         """What a failure shows below its own lines: why, with the first one alone.
 
-        Parameters
-        ----------
-        check : str
-            Whose failure it is.
-        command : str
-            What prints the whole report; empty: the call in Python.
-        whole : bool
-            Whether it is about everything, so that the page belongs to it.
-
-        Yields
-        ------
-        str
+        `check`: whose failure it is. `command`: what prints the whole report; empty: the call in Python. `whole`:
+        whether it is about everything, so that the page belongs to it.
         """
         try:
             report = self.report
@@ -178,18 +168,8 @@ def _place(request: Request) -> tuple[Any, ...]:
 def verification_of(target: Target, suite: str, ranks: int = 0) -> TargetVerification:
     """The verification of a target in this session.
 
-    Parameters
-    ----------
-    target : Target
-    suite : str
-        The target's own comes first.
-    ranks : int
-        On how many it is run; 0 for one process.
-
-    Returns
-    -------
-    TargetVerification
-        The same object for the same arguments.
+    `suite`: the target's own comes first. `ranks`: on how many it is run; 0 for one process. Result: the same object
+    for the same arguments.
     """
     options = {"suite": suite, **target.options, **({"ranks": ranks} if ranks else {})}
     # Beside the fields, which are all that equality is about.

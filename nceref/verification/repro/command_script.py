@@ -45,19 +45,8 @@ sys.exit(1 if differ else 0)
 def command_script(target: ResolvedTarget, probe: Probe, outcome: Outcome) -> str:
     """A stand-alone script, as of `script`, that starts the executable and sends it one case.
 
-    Parameters
-    ----------
-    target : ResolvedTarget
-        An executable.
-    probe : Probe
-        The case.
-    outcome : Outcome
-        What it did: it decides whether the value is shown, or the gradients.
-
-    Returns
-    -------
-    str
-        Python source; it needs NumPy.
+    `target`: an executable. `probe`: the case. `outcome`: what it did: it decides whether the value is shown, or the
+    gradients. Result: python source; it needs NumPy.
     """
     request = call_request(probe)
     lines = (

@@ -48,28 +48,12 @@ def smallest(
 ) -> tuple[Probe, Outcome] | None:
     """Search for the smallest failing input, in a fixed order.
 
-    Parameters
-    ----------
-    loss : Loss
-        The reference.
-    settings : mapping
-        As for the corpus, with the scalars that the target has fixed: those keep their values.
-    run : callable
-        Runs the target on a probe.
-    dtype, reduction, algorithm : str
-        As for the corpus.
-    first : sequence of Observation
-        Failing cases of the corpus: they show which arguments are given, which other temperatures to try, and whether
-        a wrong value is looked for or, where their values are right, a wrong gradient.
-    most : int
-        Inputs that are tried: a count, since seconds would make what is found depend on the machine.
-    search : Search, optional
-        Is told if that has ended it.
-
-    Returns
-    -------
-    (Probe, Outcome) or None
-        Failing beyond its bound, and so not by rounding. Where nothing that small fails, the smallest of `first`.
+    `loss`: the reference. `settings`: as for the corpus, with the scalars that the target has fixed: those keep their
+    values. `run`: runs the target on a probe. `dtype` and `reduction` and `algorithm`: as for the corpus. `first`:
+    failing cases of the corpus: they show which arguments are given, which other temperatures to try, and whether a
+    wrong value is looked for or, where their values are right, a wrong gradient. `most`: inputs that are tried: a
+    count, since seconds would make what is found depend on the machine. `search`: is told if that has ended it. Result:
+    failing beyond its bound, and so not by rounding. Where nothing that small fails, the smallest of `first`.
     """
     known = list(first)
     template = known[0].probe if known else _template(loss, settings, dtype, reduction)

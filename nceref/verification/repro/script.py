@@ -123,19 +123,9 @@ differ = differ or not np.all(np.abs(yours - reference) <= bound)"""
 def script(target: ResolvedTarget, probe: Probe, outcome: Outcome) -> str:
     """A stand-alone script that prints the reference's number and the target's, and exits with 1 while they differ.
 
-    Parameters
-    ----------
-    target : ResolvedTarget
-        What was run; an object that cannot be imported leaves a marked line to fill in.
-    probe : Probe
-        The case.
-    outcome : Outcome
-        What the target did: it decides whether the value is shown, or the gradients.
-
-    Returns
-    -------
-    str
-        Python source; it needs NumPy and the target's framework.
+    `target`: what was run; an object that cannot be imported leaves a marked line to fill in. `probe`: the case.
+    `outcome`: what the target did: it decides whether the value is shown, or the gradients. Result: python source; it
+    needs NumPy and the target's framework.
     """
     dialect = DIALECTS[target.framework]
     loading, needed = _loading(target)
@@ -161,14 +151,7 @@ STANDARD = ("import sys", "import importlib", "import functools", "import math")
 def comparisons(target: ResolvedTarget, probe: Probe, outcome: Outcome) -> str:
     """Lines that print what is wrong beside the reference, from `value` and `grads`, and set `differ`.
 
-    Parameters
-    ----------
-    target, probe, outcome
-        As for `script`.
-
-    Returns
-    -------
-    str
+    `target` and `probe` and `outcome`: as for `script`.
     """
     return "\n".join(["differ = False", *(_comparison(target, probe, name) for name in _wrong(probe, outcome))])
 

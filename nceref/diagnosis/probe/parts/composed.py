@@ -51,20 +51,8 @@ Explained = tuple[Composition, Mapping[str, Any], tuple[str, str, tuple[str, ...
 def compositions(calls: Calls, loss: Loss, settings: Mapping[str, Any]) -> Iterator[Explained]:
     """Formulas that predict the calls they were looked for on, with the settings that they were called with.
 
-    Parameters
-    ----------
-    calls : Calls
-    loss : Loss
-    settings : mapping
-        What is set in every call.
-
-    Yields
-    ------
-    composition : Composition
-    settings : mapping
-        With what the variant of the loss sets.
-    lines : tuple
-        The target's formula, the reference's, and what differs.
+    `settings`: what is set in every call. `settings`: with what the variant of the loss sets. `lines`: the target's
+    formula, the reference's, and what differs.
     """
     searched = 0
     usual, large = (*SIZES, *MORE, *TRAINED), (*LARGE, *MORE, *SIZES)

@@ -43,13 +43,7 @@ class Composition:
 
 
 def lines(made: Sequence[LossPart], choice: Replacement) -> tuple[str, str, tuple[str, ...]]:
-    """The target's formula and the reference's, with what differs marked, and the differences in words.
-
-    Parameters
-    ----------
-    made : sequence of LossPart
-    choice : Replacement
-    """
+    """The target's formula and the reference's, with what differs marked, and the differences in words."""
     changes: Mapping[int, int] = dict(choice.changes)
     constant = written(choice.constant) if choice.constant is not None else ""
     constant = f"({constant})" if " " in constant or "/" in constant else constant

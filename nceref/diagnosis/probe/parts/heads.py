@@ -267,11 +267,7 @@ _SHORT = 60
 def ways(base: str, factor: Callable[[Work], Any] | None = None) -> tuple[PartWay, ...]:
     """Ways of making row losses; the first is `base`, of `BASES`.
 
-    Parameters
-    ----------
-    base : str
-    factor : callable, optional
-        What multiplies every row.
+    `factor`: what multiplies every row.
     """
     first = BASES[base]
     out = [PartWay(BASE_TEXTS[base], _rowwise(lambda r, c: first(r), factor))]

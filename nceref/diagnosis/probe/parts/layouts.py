@@ -50,12 +50,7 @@ def _members() -> Mapping[str, PartedLoss]:
 def works(name: str, inputs: Inputs) -> list[Work] | None:
     """What the parts of a loss work on, one a direction; None for a loss or an input that has no such parts.
 
-    Parameters
-    ----------
-    name : str
-        The loss.
-    inputs : mapping
-        Its arguments.
+    `name`: the loss. `inputs`: its arguments.
     """
     return _members()[name].works(inputs) if name in _members() else None
 
@@ -63,13 +58,8 @@ def works(name: str, inputs: Inputs) -> list[Work] | None:
 def parts(name: str, inputs: Inputs, reduction: str) -> tuple[LossPart, ...]:
     """The parts of a loss in their order.
 
-    Parameters
-    ----------
-    name : str
-    inputs : mapping
-        Arguments; options among them choose how the reference does a part.
-    reduction : str
-        ``mean``, or another one, whose rows are added up.
+    `inputs`: arguments; options among them choose how the reference does a part. `reduction`: ``mean``, or another one,
+    whose rows are added up.
     """
     options = tuple((k, inputs.get(k)) for k in _OPTIONS)
     return _made(name, options, tuple(k for k, x in inputs.items() if x is not None and k not in _OPTIONS), reduction)
@@ -93,11 +83,7 @@ def work(
 ) -> Work:
     """A work; what is not given is as of losses without labels, whose anchors are no candidates.
 
-    Parameters
-    ----------
-    inputs : mapping
-    blocks, anchors, candidates, positives, inside, **more
-        As of `Work`.
+    `blocks` and `anchors` and `candidates` and `positives` and `inside` and `**more`: as of `Work`.
     """
     n, m = positives.shape
     usual = {
@@ -147,17 +133,7 @@ def softmaxed(
 ) -> tuple[LossPart, ...]:
     """The parts of a loss whose rows are logarithms of a softmax.
 
-    Parameters
-    ----------
-    first : sequence of LossPart
-        Up to the similarities.
-    logit : LossPart
-    texts : Texts
-    base : str
-        Of `heads.BASES`.
-    reduction : str
-    factor : callable, optional
-        What multiplies every row.
+    `first`: up to the similarities. `base`: of `heads.BASES`. `factor`: what multiplies every row.
     """
     return (
         *first,

@@ -97,12 +97,7 @@ POINTS: Mapping[str, Curve] = {
 def curves(usual: str, other: str = "") -> LossPart:
     """Logits of a target with a margin, beside those of the other classes.
 
-    Parameters
-    ----------
-    usual : str
-        Of `CURVES`: what the reference makes of the target.
-    other : str, optional
-        What it makes of it below cos(pi - m).
+    `usual`: of `CURVES`: what the reference makes of the target. `other`: what it makes of it below cos(pi - m).
     """
     first = _curve(usual) if not other else _switched(usual, other, "-cos m")
     out = [PartWay(_text(usual, other), lambda w, c: first(w))]
@@ -331,11 +326,7 @@ def _width(w: Work) -> float:
 def tempered_ways(usual: Callable[[Work], Any], text: str) -> tuple[PartWay, ...]:
     """Logits that are similarities over the temperature, or changed.
 
-    Parameters
-    ----------
-    usual : callable
-        Those of the reference, of a work, for denominator and numerator.
-    text : str
+    `usual`: those of the reference, of a work, for denominator and numerator.
     """
     changed = tuple(PartWay(name, of(usual), constant, plain) for name, of, constant, plain in _CHANGED)
     return (PartWay(text, lambda w, c: usual(w)), *changed)

@@ -112,12 +112,7 @@ def _blocks(x: Any, size: int) -> Any:
 def ways(names: tuple[str, ...], raw: bool) -> tuple[PartWay, ...]:
     """Ways of preparing the rows of inputs: all alike, or one input otherwise.
 
-    Parameters
-    ----------
-    names : tuple of str
-        Inputs with rows.
-    raw : bool
-        Whether the reference takes them as they are.
+    `names`: inputs with rows. `raw`: whether the reference takes them as they are.
     """
     usual = MAPS[1] if raw else MAPS[0]
     out = [_way(usual, usual, range(len(names)), "")]

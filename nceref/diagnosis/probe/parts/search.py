@@ -107,13 +107,8 @@ def effort(batches: Sequence[TargetCall]) -> float:
 def explained(parts: Sequence[LossPart], batches: Sequence[TargetCall], most: float) -> Iterator[Replacement]:
     """Choices that predict all batches, those with the fewest changes first.
 
-    Parameters
-    ----------
-    parts : sequence of LossPart
-    batches : sequence of TargetCall
-        At least four for a constant to be recognized.
-    most : float
-        Effort after which no more are tried. It is a count: seconds would make what is found depend on the machine.
+    `batches`: at least four for a constant to be recognized. `most`: effort after which no more are tried. It is a
+    count: seconds would make what is found depend on the machine.
     """
     with np.errstate(all="ignore"):
         for b in batches:

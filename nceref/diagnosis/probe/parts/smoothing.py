@@ -44,12 +44,7 @@ _OTHERS: tuple[tuple[str, Callable[[Work], Any]], ...] = (
 def smoothed(part: LossPart, share: float) -> LossPart:
     """Positives with label smoothing, beside those that have another share of it.
 
-    Parameters
-    ----------
-    part : LossPart
-        The positives without it.
-    share : float
-        Of the smoothing, e.
+    `part`: the positives without it. `share`: of the smoothing, e.
     """
 
     def shared(f: Callable[[float, float], tuple[float, float]]) -> Callable[[Work, float], Any]:
