@@ -106,7 +106,7 @@ def _try(wheel: Path, folder: Path) -> None:
 
 
 def _judge_vectors(python: Path, folder: Path, environment: dict[str, str]) -> None:
-    """Answer the reference vectors of the wheel by its losses, and judge the answers as `nceref vectors compare` does."""
+    """Answer the reference vectors of the wheel by its losses, and judge the answers as `vectors compare` does."""
     program: list[str | Path] = [python, ROOT / "tools" / "machines" / "vectors.py", "outputs.jsonl"]
     ended = subprocess.run(program, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     reports = [json.loads(line) for line in ended.stdout.splitlines()]

@@ -337,7 +337,7 @@ def _name(thing: Any) -> str:
 
 def _loss(loss: str | Loss | None, name: str) -> Loss:
     if loss is None:
-        msg = f"`loss` must name the reference for {name}, see `nceref losses`; `nceref verify TARGET` without --loss finds it"
+        msg = f"`loss` must name the reference for {name}, see `nceref losses`; `nceref verify TARGET` finds it"
         raise InputError(msg)
     declaration: Loss = loss if isinstance(loss, Loss) else get_loss(loss).declaration
     return declaration

@@ -68,7 +68,7 @@ def corpus(
     return _first_probes(most, *how) if most else _probes(*how)
 
 
-# Enough for every loss in two formats, as the score of the catalogue and `nceref verify` without a loss go through them.
+# Enough for every loss in two formats, as the score and `nceref verify` without a loss go through them.
 @lru_cache(maxsize=64)
 def _probes(*how: Any) -> tuple[Probe, ...]:
     return tuple(_evaluated(*how))
