@@ -1,14 +1,16 @@
 """Words of the command line as Python values, and options that do not go together."""
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
+from nceref.cli.common import C, file_name
 from nceref.output import files
 from nceref.output.json_text import json_object
+from nceref.verification.options import OPTIONS, Option
 
 
 def pairs(option: str, given: Iterable[str]) -> dict[str, Any]:
@@ -65,3 +67,51 @@ def refuse_but(context: click.Context, taken: set[str], why: str) -> None:
         if name not in taken and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             msg = f"{option.opts[0]} {why}; or leave out {option.opts[0]}"
             raise click.UsageError(msg)
+
+
+def options_of_verify(command: C) -> C:
+    """The declared options of a verification, as options of the command."""
+    for option in reversed([one for one in OPTIONS if one.group]):
+        given = {
+            "metavar": option.metavar or None,
+            "default": option.default,
+            "show_default": option.default is not None,
+        }
+        more: dict[str, Any] = {**given, **_type(option)}
+        command = click.option(option.flag, option.name, help=option.help, **more)(command)
+    return command
+
+
+def _type(option: Option) -> dict[str, Any]:
+    """The type of an option of the command, as `click.option` takes it."""
+    kinds: dict[str, dict[str, Any]] = {
+        "flag": {"is_flag": True, "default": None},
+        "integer": {"type": int},
+        "number": {"type": float},
+        "inputs": {"type": file_name},
+        "failures": {"type": file_name},
+        "values": {"multiple": True},
+        "texts": {"multiple": True},
+        "formats": {"multiple": True},
+    }
+    choices = {"type": click.Choice(option.choices)} if option.choices else {}
+    return {**kinds.get(option.kind, {}), **choices}
+
+
+def values(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The keywords of `nceref.verify` for the words of the declared options; those that were not given are left out."""
+    read = {option.name: _given(option, given[option.name]) for option in OPTIONS if option.group}
+    return {name: value for name, value in read.items() if value is not None}
+
+
+def _given(option: Option, words: Any) -> Any:
+    if words in (None, ()):
+        return None
+    match option.kind:
+        case "values":
+            return pairs(option.flag, words)
+        case "failures":
+            return failures(words)
+        case "texts" | "formats":
+            return list(words)
+    return words

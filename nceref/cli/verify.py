@@ -4,11 +4,12 @@ from typing import Any
 
 import click
 
-from nceref.cli.common import file_name, output_file, show, suites
+from nceref.cli.common import file_name, output_file, show
 from nceref.cli.groups import GroupedOptions
-from nceref.cli.options import refuse_but
+from nceref.cli.options import options_of_verify, pairs, refuse_but, values
 from nceref.cli.reports import command_of, is_page_printed, report_files, show_report
 from nceref.cli.verify_manifest import refuse_with_target, verify_manifest
+from nceref.verification.options import INPUTS, OPTIONS, RANKS, REPORT, RUN, TARGET
 
 _EXITS = """\b
 Exit status, of several targets the first of 3, 4, 1, 5, 6, 0
@@ -31,22 +32,18 @@ Examples
   nceref verify cmd:"./impl --serve" --loss nt_xent
   nceref verify --markdown losses.md --badge losses.svg
 """
-_DTYPES = click.Choice(["float64", "float32", "bfloat16", "float16"])
-
-
-_GROUPS = {
-    "What is judged": ("--loss", "--call", "--init", "--set", "--param", "--framework", "--device"),
-    "On which inputs": (
-        "--suite", "--dtype", "--case", "--list-cases", "--inputs", "--shape", "--multiple-of", "--seed", "--modes",
-        "--algorithm",
-    ),
-    "Report and verdict": (
-        "--json", "--html", "--junit", "--repro", "--explain", "--require-grad", "--expected-failures", "--conventions",
-    ),
-    "How it is run": ("--isolate", "--timeout", "--calls"),
+_OWN_GROUPS = {
+    TARGET: ("--loss", "--set"),
+    INPUTS: ("--list-cases",),
+    REPORT: ("--json", "--html", "--junit", "--repro", "--conventions"),
     "Many targets": ("--manifest", "--only", "--markdown", "--badge", "--all", "--checkout"),
-    "Several ranks": ("--ranks", "--sync", "--value", "--shards", "--duplicate", "--with", "--axis"),
-}  # fmt: skip
+}
+"""Options of the command alone, by their heading in its help."""
+_TITLES = (TARGET, INPUTS, REPORT, RUN, "Many targets", RANKS)
+_GROUPS = {
+    title: (*_OWN_GROUPS.get(title, ()), *(option.flag for option in OPTIONS if option.group == title))
+    for title in _TITLES
+}
 
 
 @click.command(
@@ -57,71 +54,9 @@ _GROUPS = {
 )
 @click.argument("target", required=False)
 @click.option("--loss", help="The reference: a name of `nceref losses`, or FILE.py:NAME.")
-@click.option("--init", metavar="K=V", multiple=True, help="Constructor argument of a class.")
-@click.option("--call", metavar="EXPR", help='How it is called, as in "f(z1, z2, tau=temperature)".')
 @click.option("--set", "settings", metavar="K=V", multiple=True, help="What TARGET intends: normalize=none, factor=ID.")
-@click.option(
-    "--framework", type=click.Choice(["numpy", "torch", "jax"]), help="Framework of TARGET; default: recognized."
-)
-@click.option(
-    "--dtype",
-    type=_DTYPES,
-    multiple=True,
-    default=["float64"],
-    show_default=True,
-    help="Format of the numbers; may be repeated.",
-)
-@click.option("--device", default="cpu", show_default=True, help="Device, as the framework names it.")
-@click.option(
-    "--suite",
-    type=suites,
-    default="standard",
-    show_default=True,
-    help="How many cases.",
-)
-@click.option(
-    "--algorithm",
-    type=click.Choice(["textbook", "log1p"]),
-    default="textbook",
-    show_default=True,
-    help="Formula whose rounding errors are allowed.",
-)
-@click.option(
-    "--param", metavar="INPUT=PATH", multiple=True, help='Parameter of a torch module, as in "logit_scale=exp(log_s)".'
-)
-@click.option("--modes", metavar="NAMES", help="Also called so: compile, autocast, tf32; separated by commas.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the cases.")
-@click.option("--multiple-of", type=int, metavar="M", help="Round all sizes up to multiples of M.")
-@click.option("--shape", metavar="N,D[,C]", help="Rows, features and classes of all cases.")
-@click.option(
-    "--inputs", metavar="FILE", type=file_name, help="A batch of your own, .npz or .safetensors, judged as well."
-)
-@click.option("--ranks", metavar="W[,W]", help="Run TARGET on W ranks; PyTorch and JAX.")
-@click.option(
-    "--sync", type=click.Choice(["mean", "sum"]), help="How gradients are combined over ranks; default: mean."
-)
-@click.option(
-    "--value",
-    type=click.Choice(["mean", "sum", "rank0", "each"]),
-    help="How the values of ranks are combined; default: mean.",
-)
-@click.option("--shards", metavar="A,B", help="Share of the rows of each rank; default: equal.")
-@click.option("--duplicate", is_flag=True, default=None, help="Repeat rows until all ranks have equally many.")
-@click.option("--with", "added", metavar="TARGET:WEIGHT", help="A second loss that is added, on ranks.")
-@click.option("--axis", metavar="NAME", help="Device axis of a JAX target; default: batch.")
-@click.option("--timeout", type=float, default=30.0, show_default=True, metavar="S", help="Seconds for one case.")
-@click.option("--isolate", is_flag=True, help="Run TARGET without network and write access.")
-@click.option("--case", "cases", metavar="ID", multiple=True, help="Only this case; may be repeated.")
 @click.option("--list-cases", is_flag=True, help="List the cases of --loss or TARGET, and exit.")
-@click.option("--calls", type=int, metavar="N", help="Calls of TARGET to find an explanation; 0: none; default: 4000.")
-@click.option("--explain", is_flag=True, help="Show the parts of each bound.")
-@click.option("--require-grad", is_flag=True, help="Fail a target without gradients.")
-@click.option(
-    "--expected-failures",
-    metavar="FILE",
-    type=file_name,
-    help="Results that may fail: lines of an id (* for any letters) and a reason, or JSON; strict.",
-)
+@options_of_verify
 @report_files
 @click.option(
     "--repro",
@@ -197,24 +132,9 @@ def _print_conventions() -> None:
 
 
 def _options(given: dict[str, Any]) -> dict[str, Any]:
-    from nceref.cli.options import failures, pairs
-
-    same = (
-        "loss", "call", "framework", "device", "suite", "algorithm", "seed", "timeout", "isolate", "modes",
-        "require_grad",
-    )  # fmt: skip
-    reasons = failures(given["expected_failures"]) if given["expected_failures"] else None
-    return {
-        **pairs("--set", given["settings"]),
-        **{name: given[name] for name in same},
-        "init": pairs("--init", given["init"]),
-        "param": pairs("--param", given["param"]) or None,
-        "case": list(given["cases"]) or None,
-        "expected_failures": reasons,
-        "dtype": list(given["dtype"]),
-        "repro": bool(given["repro_file"]),
-        **{name: given[name] for name in _WITHOUT_DEFAULT if given[name] is not None},
-    }
+    """The keywords of `nceref.verify` for the words of a command line."""
+    conventions = pairs("--set", given["settings"])
+    return {**conventions, "loss": given["loss"], "repro": bool(given["repro_file"]), **values(given)}
 
 
 def _loss_is_known(target: str | None, given: dict[str, Any]) -> bool:
@@ -231,7 +151,6 @@ def _identify(context: click.Context, target: str, given: dict[str, Any]) -> int
     """Print which loss a target is."""
     refuse_but(context, _OF_IDENTIFYING, "is about one loss: add --loss LOSS, or leave it out to see which TARGET is")
     from nceref.cli.common import echo
-    from nceref.cli.options import pairs
     from nceref.errors import TargetError
     from nceref.output.json_text import json_text
     from nceref.output.terminal import progress
@@ -248,10 +167,6 @@ def _identify(context: click.Context, target: str, given: dict[str, Any]) -> int
         return TARGET_FAILED
     show_report({"json": lambda: json_text([record(one) for one in tried])}, given, lambda: page_of(target, tried))
     return CONFORMS if tried[0].report.ok else DIFFERS
-
-
-_WITHOUT_DEFAULT = ("multiple_of", "shape", "inputs", "ranks", "sync", "value", "shards", "duplicate", "axis", "added",
-                    "calls")  # fmt: skip
 
 
 def _verify(context: click.Context, target: str | None, given: dict[str, Any]) -> int:
@@ -275,9 +190,7 @@ def _verify(context: click.Context, target: str | None, given: dict[str, Any]) -
                 printed = report.reason
             note("looking for an explanation; Ctrl-C ends that, and keeps the verdict")
 
-        report = verify_with(
-            target or "", on_progress=on_progress, on_verdict=on_verdict, explain=given["explain"], **_options(given)
-        )
+        report = verify_with(target or "", on_progress=on_progress, on_verdict=on_verdict, **_options(given))
     report = replace(report, command=command_of(context))
     makers = {"json": report.to_json, "html": report.to_html, "junit": report.to_junit, "repro": lambda: report.repro}
     show_report(makers, given, lambda: rest_of(report, printed=printed) if printed else page_of(report))
@@ -301,7 +214,6 @@ _OF_AUDIT = {"everything", "suite", "dtype", "checkout", "json_file", "html_file
 def _audit(context: click.Context, given: dict[str, Any]) -> int:
     taken = "--suite, --dtype, --checkout, --json and --html"
     refuse_but(context, _OF_AUDIT, f"does not go with --all, which takes {taken}")
-    from nceref.cli.options import pairs
     from nceref.output.json_text import json_text
     from nceref.output.terminal import progress
     from nceref.verification.audit import audit

@@ -18,7 +18,7 @@ Array = Any
 
 @dataclass(frozen=True, eq=False)
 class Anatomy:
-    """What people plot and argue about, for a batch small enough to look at; all but `rows` are (n, m).
+    """Quantities of every pair of a batch that is small enough to look at: all but `rows` are (n, m).
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ def _shares(x: Array) -> Array:
 def roles(plan: Plan, word: str) -> list[Array]:
     """The pairs in a role, for each comparison that belongs into a picture.
 
-    `word`: pairs count that a statistic with this in its name looks at. Result: (n, m) each.
+    Pairs count that a statistic with `word` in its name looks at. Each array is (n, m).
     """
     views = []
     for comparison in plan.comparisons[: plan.shown]:

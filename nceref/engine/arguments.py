@@ -1,4 +1,4 @@
-"""From a caller's arguments to checked ones, or to an `InputError` that says what to do. Nothing is modified."""
+"""Checks of a caller's arguments: each is converted, or an `InputError` says what to do. Nothing is modified."""
 
 import math
 import operator
@@ -31,9 +31,8 @@ _MISSING = object()
 def bind(loss: spec.Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Match positional and named arguments to the parameters of a loss, and check every one.
 
-    `loss`: whose parameters. `args` and `kwargs`: as the caller gave them. Result: every parameter by name, in the
-    order of declaration; optional ones that were left out are None. Raises `InputError` for the first argument that
-    does not fit: its name, its value, what was expected, what to do.
+    The dict has every parameter by name, in the order of declaration; optional ones that were left out are None. Raises
+    `InputError` for the first argument that does not fit: its name, its value, what was expected, what to do.
     """
     given = named(loss, args, kwargs)
     arrays = [p.name for p in loss.parameters if isinstance(p, spec.Array | spec.Labels)]
@@ -55,9 +54,8 @@ def converted(
 ) -> T:
     """The result of ``convert(*args)``; whatever an object of the caller raises on the way is an `InputError`.
 
-    `name`: the argument, for the message. `value`: as the caller gave it. `convert`: reads the value. `*args`: its
-    arguments. `remedy`: what to do about it. Raises `InputError` in place of any exception but those of this package
-    and MemoryError.
+    The message names the argument, shows `value` as the caller gave it, and ends in `remedy`. Exceptions of this
+    package and MemoryError pass.
     """
     try:
         return convert(*args)
@@ -71,8 +69,7 @@ def converted(
 def named(loss: spec.Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments that were given, by name and as they are.
 
-    `loss` and `args` and `kwargs`: as for `bind`. Raises `InputError` for one that the loss does not have, or that is
-    given twice.
+    Raises `InputError` for one that the loss does not have, or that is given twice.
     """
     names = [p.name for p in loss.parameters]
     positional = [p.name for p in loss.parameters if isinstance(p, spec.Array | spec.Labels) and p.positional]
@@ -163,8 +160,8 @@ def _scalar(loss: spec.Loss, parameter: spec.Scalar, value: Any) -> float | None
 def checked_number(parameter: spec.Scalar, value: Any) -> float:
     """The value as a float, if it is one real number in the domain of the parameter.
 
-    `parameter`: its name and domain. `value`: anything. A number of another type (integers, fractions, decimals, 0-d
-    arrays) gives the nearest float. Raises `InputError` for anything else, truth values and complex numbers among it.
+    A number of another type (integers, fractions, decimals, 0-d arrays) gives the nearest float. Raises `InputError`
+    for anything else, truth values and complex numbers among it.
     """
     number = value if type(value) is float else converted(parameter.name, value, _as_float, parameter, value)
     low_ok = number >= parameter.low if parameter.low_closed else number > parameter.low
@@ -240,8 +237,7 @@ def one_of(name: str, value: Any, options: Iterable[T]) -> T:
 def real_array(name: str, value: Any) -> Any:
     """The value as a plain NumPy array of real numbers, of any shape; it is copied only where it has to be.
 
-    `name`: the argument, for the message. `value`: anything. Raises `InputError` for what is not numbers, or not real
-    ones.
+    Raises `InputError` for what is not numbers, or not real ones.
     """
     x = converted(name, value, as_plain, name, value)
     if x.dtype.kind not in "biuf":
@@ -260,9 +256,9 @@ def declared(loss: Any) -> spec.Loss:
 
 
 def refuse_other_libraries(inputs: Mapping[str, Any], what: str) -> None:
-    """Raise for checked arguments that are arrays, but not NumPy's.
+    """Raise an `InputError` for the first argument that is an array, but not NumPy's.
 
-    `inputs`: what `bind` returned. `what`: what needs NumPy arrays.
+    `inputs` is what `bind` returned; `what` names the computation that needs NumPy arrays.
     """
     for name, x in inputs.items():
         if not (x is None or isinstance(x, float | str | bool) or on_host(x)):
@@ -273,8 +269,8 @@ def refuse_other_libraries(inputs: Mapping[str, Any], what: str) -> None:
 def integer(what: str, value: Any, least: int, most: int | None = None) -> int:
     """The value as an int, if it is an integer in the range; NumPy's integers are, truth values are not.
 
-    `what`: how the message names the value, such as ``"`seed`"``. `value`: anything. `least`: the smallest allowed
-    value. `most`: the largest allowed value. Raises `InputError` if it is no integer, or outside the range.
+    `what` is the name of the value in the message, such as ``"`seed`"``. Raises `InputError` if it is no integer, or
+    outside of `least` to `most`.
     """
     # Below the range, so that the check that follows refuses it.
     number = least - 1

@@ -62,7 +62,7 @@ class Library:
 
 
 def _wanted(p: spec.Array | spec.Labels) -> tuple[str, str]:
-    """What the entries of an argument must be, and what to do where they are something else."""
+    """The kind of numbers that an argument must have, and the remedy where it has another."""
     if isinstance(p, spec.Labels):
         return "integers", "convert it to integers, one for each class"
     also = {"mask": "truth values or ", "counts": "integers or "}.get(p.like, "")
@@ -146,7 +146,7 @@ def refuse_masked(name: str, value: Any) -> None:
 def check_chunks(name: str, x: Any) -> None:
     """Check what an array of Dask says of its chunks: their sizes are known, and they are not masked.
 
-    `name`: the argument. Raises `InputError` if a size is unknown, or the chunks are masked arrays.
+    Raises `InputError` if a size is unknown, or the chunks are masked arrays.
     """
     if any(math.isnan(size) for size in x.shape):
         msg = f"`{name}` has chunks of unknown size; call {name}.compute_chunk_sizes() first"
@@ -173,9 +173,9 @@ def refuse_autograd(name: str, value: Any) -> None:
 def checked_array(p: spec.Array, value: Any, library: Library, sizes: Sizes) -> Any:
     """A float array argument: real floating, of the declared shape, finite, in its domain.
 
-    `p`: what is declared about the argument. `value`: an array of the call's library, or nested lists of numbers.
-    `library`: that of the call. `sizes`: sizes of the letters of earlier arguments, which this one must match; its own
-    are added. Result: in the dtype in which it was given. Raises `InputError` if it is anything else.
+    `value` is an array of the call's library, or nested lists of numbers; it keeps its dtype. `sizes` has the sizes of
+    the letters of earlier arguments, which this one must match; its own are added. Raises `InputError` if it is
+    anything else.
     """
     x = library.array(p, value)
     xp = array_namespace(x)
@@ -201,8 +201,8 @@ def checked_array(p: spec.Array, value: Any, library: Library, sizes: Sizes) -> 
 def check_entries(p: spec.Array, x: Any, start: tuple[int, ...] = ()) -> None:
     """Check that the entries of an argument are finite, and in its domain.
 
-    `p`: what is declared about the argument. `x`: it, or rows of it. `start`: where it begins in the whole, for the
-    message; axes that are left out begin at 0. Raises `InputError` for the first entry that is not.
+    `x` is the argument, or rows of it that begin at `start`, which the message counts from; axes that are left out
+    begin at 0. Raises `InputError` for the first entry that is not.
     """
     if not all_finite(x):
         _check_entries(p, x, ~array_namespace(x).isfinite(x), "finite", start)
@@ -271,8 +271,8 @@ def checked_labels(p: spec.Labels, value: Any, library: Library, sizes: Sizes) -
 def check_range(name: str, labels: Any, classes: tuple[int, str]) -> None:
     """Check that labels index the classes.
 
-    `name`: the argument. `classes`: how many there are, and the argument that has them. Raises `InputError` for a label
-    below 0 or beyond the last class.
+    `classes` is their number, and the argument that has them. Raises `InputError` for a label below 0 or beyond the
+    last class.
     """
     xp = array_namespace(labels)
     size, source = classes

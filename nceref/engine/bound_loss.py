@@ -32,7 +32,7 @@ class BoundLoss:
 
     @cached_property
     def plan(self) -> Plan:
-        """Who is compared with whom, in the format that computes."""
+        """The plan of the loss for these arguments, in the format that computes."""
         # `arguments` keep the dtypes that were given: gradients are returned in those.
         plan: Plan = self.loss.plan(**promoted(self.arguments))
         return plan
@@ -44,7 +44,7 @@ class BoundLoss:
 
     @contextmanager
     def naming_arguments(self, **more: Any) -> Iterator[None]:
-        """Within it, what leaves the range of a dtype is blamed on the argument that is farthest from 1.
+        """Context in which a number beyond the range of a dtype is blamed on the argument that is farthest from 1.
 
         Parameters
         ----------
@@ -83,7 +83,7 @@ class BoundLoss:
         return self.arguments.get("normalize") == "l2"
 
     def remedy(self, what: str, name: str, size: float) -> str:
-        """What to do about an argument as `farthest` names it; `what` ends in the dtype whose range was left."""
+        """The remedy for an argument as `farthest` names it; `what` ends in the dtype whose range was left."""
         parameter = {p.name: p for p in self._numbers()}.get(name)
         up, down = ("raise it", "lower it") if isinstance(parameter, Scalar) else ("scale it up", "scale it down")
         negative = isinstance(parameter, Scalar) and self.arguments[name] < 0

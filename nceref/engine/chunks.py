@@ -103,7 +103,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ChunkedRows:
-    """What `embeddings.Rows` is for arrays: a matrix of rows, (n, D), here by its pieces.
+    """A matrix of rows, (n, D), by its pieces: the counterpart of `embeddings.Rows` for arrays in chunks.
 
     Attributes
     ----------
@@ -122,7 +122,8 @@ class ChunkedRows:
 
     @property
     def balanced(self) -> tuple[ChunkedArray, int]:
-        """As of `Rows`; whether rows are divided by a power of two is decided piece by piece."""
+        """The rows as they are, and exponent 0: whether they are divided by a power of two is decided piece by piece.
+        """
         return self.values, 0
 
 

@@ -55,12 +55,12 @@ class SquaredDistance:
 
     @property
     def scale(self) -> float:
-        """What squared distances of balanced points are multiplied by."""
+        """The factor of squared distances of balanced points."""
         return self.factor.times_power(2 * self.exponent)
 
     @property
     def exponent(self) -> int:
-        """Of the power of two that points are divided by."""
+        """The exponent of the power of two that points are divided by."""
         return max(int(rows.balanced[1]) for rows in self.sides)
 
     @cached_property
@@ -153,7 +153,7 @@ class PairedDistance:
     symmetric = False
     paired = True
     bound = math.inf
-    """Of no use: a column of distances is added up, not exponentiated."""
+    """No bound: a column of distances is added up, not exponentiated."""
 
     @property
     def sides(self) -> tuple[Any, ...]:
@@ -220,7 +220,7 @@ def _lengths(x: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class ChunkedChord:
-    """What `chord` makes of rows in chunks; the candidates are one chunk."""
+    """The distances of `chord` for rows in chunks; the candidates are one chunk."""
 
     x: Any
     candidates: Any
@@ -253,8 +253,8 @@ class ChunkedChord:
 def chord(x: Any, candidates: Any, index: Array, sign: float = 1.0) -> Any:
     """Distances |x_i - sign c_k|, k = index[i], that carry no gradient.
 
-    `x` and `candidates`: (n, D) and (C, D). `index`: (n,), the candidate of each row. `sign`: 1, or -1 for the distance
-    to the opposite point. Raises `InputError` for candidates in several chunks.
+    `x` is (n, D), `candidates` (C, D), and `index` (n,) the candidate of each row; `sign` -1 gives the distance to the
+    opposite point. Raises `InputError` for candidates in several chunks.
     """
     if isinstance(x, ChunkedRows):
         name, count = candidates.pieces[0].name, len(candidates.pieces)

@@ -64,7 +64,7 @@ class Rows:
     values: Array
     parts: tuple[Part, ...]
     order: Array | None = None
-    """Where the parts' row i stands now; None: where it was."""
+    """The present place of each row of the parts; None where no row has moved."""
 
     def __sizeof__(self) -> int:
         # Schedulers ask: what looks small is moved for nothing, and kept twice.
@@ -89,7 +89,7 @@ class Rows:
         return times_power(self.values, -exponent), exponent
 
     def vjp(self, g: Array, exponent: int = 0) -> Gradients:
-        """From the gradient by the rows, which is used up, to those by the inputs: (g - (g.z) z) / |w| if normalized.
+        """Gradients by the inputs from that by the rows, which is used up: (g - (g.z) z) / |w| if normalized.
 
         All are multiplied by 2^exponent, last: a division by tiny lengths may bring them back into the range.
         An input may take part twice, as anchor and as candidate.
@@ -117,8 +117,8 @@ NOTHING = Rows(None, ())
 def restored(g: Array, x: Array) -> Array:
     """Rows in the shape of their input.
 
-    `g`: (n, D), the gradient by the rows, all rows of view 1 first. `x`: the input: (n,), (n, D) or (N, V, D). Views
-    that gave no rows get 0.
+    `g` is the gradient by the rows, (n, D), all rows of view 1 first, and `x` the input: (n,), (n, D) or (N, V, D).
+    Views that gave no rows get 0.
     """
     xp = array_namespace(g)
     if x.ndim == 3:
@@ -132,9 +132,8 @@ def restored(g: Array, x: Array) -> Array:
 def unit(x: Array, name: str, which: Callable[[int], str]) -> tuple[Array, Array, Array | None]:
     """Rows scaled to length 1, and their lengths; a zero row is refused.
 
-    `x`: (n, D). `name`: the input, for the message. `which`: the words for a row, by its number. `rows`: (n, D).
-    `length`: (n, 1). `unit`: (n, 1), what lengths are measured in: powers of two; None: 1. Raises `InputError` for a
-    row of zeros.
+    Returns the rows, (n, D), their lengths, (n, 1), and the powers of two in which lengths are measured, (n, 1); None
+    where that is 1. Raises `InputError` for a row of zeros, which `which` words by its number.
     """
     xp = array_namespace(x)
     square = _squares(x)
@@ -176,9 +175,8 @@ def _flat(x: Array, first_view: bool) -> Array:
 def embed(normalize: str, constants: tuple[str, ...] = (), first_view: bool = False, **inputs: Array) -> Any:
     """Stack the rows of the inputs, in order.
 
-    `normalize`: whether each row is scaled to length 1. `constants`: inputs that get no gradient. `first_view`: whether
-    all views but the first are left out. `**inputs`: (n, D), or (N, V, D), which is unbound into views, all rows of
-    view 1 first. Raises `InputError` for a row of zeros that is to be normalized.
+    Each input is (n, D), or (N, V, D), which is unbound into views, all rows of view 1 first; `first_view` leaves out
+    the others. Inputs in `constants` get no gradient. Raises `InputError` for a row of zeros that is to be normalized.
     """
     if isinstance(next(iter(inputs.values())), ChunkedArray):
         return chunked_rows(normalize, first_view, **inputs)

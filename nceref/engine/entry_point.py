@@ -1,4 +1,4 @@
-"""What every public computation runs in, whatever the caller's floating-point state is."""
+"""The context of every public computation, whatever the caller's floating-point state is."""
 
 import traceback
 from collections.abc import Callable

@@ -33,11 +33,9 @@ def labelled_rows(
 ) -> Any:
     """Samples with labels or a mask, as formulas see them.
 
-    `embeddings`: N rows of D numbers, or N lists of V such rows. `labels` and `mask`: N labels, or N rows of N weights;
-    neither: a sample's views are each other's positives. `anchor_mode`: whether all views are anchors or only the
-    first. `queue` and `queue_labels`: K more candidates with their labels. `normalize`: whether rows are scaled to
-    length 1. `z`: all rows: view 1 of every sample first, the queue last. `anchors`: their indices among the rows.
-    `weight`: weight(i, j) of row j as a positive of row i.
+    `embeddings` are N rows of D numbers, or N lists of V such rows; without `labels` and `mask` a sample's views are
+    each other's positives. Returns all rows, view 1 of every sample first and the queue last; the indices of the
+    anchors among them; and weight(i, j), the weight of row j as a positive of row i.
     """
     views = len(embeddings[0]) if isinstance(embeddings[0][0], list) else 1
     n = len(embeddings)

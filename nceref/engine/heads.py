@@ -25,14 +25,14 @@ Head = Callable[[dict[str, Array]], HeadRows]
 def monotone(f: Callable[..., Array], signs: tuple[int, ...], *x: Array) -> Array:
     """The function, said to rise (+1) or to fall (-1) with each argument: intervals of the error analysis rely on it.
 
-    `f`: of arrays, to an array. `signs`: one for each argument.
+    `signs` has one for each argument.
     """
     ends = getattr(x[0], "ends", None)
     return f(*x) if ends is None else ends(f, signs, x)
 
 
 def cancelling(x: Array) -> Array:
-    """What is subtracted and added again, so that any number near it would do; of an interval, its middle."""
+    """A number that is subtracted and added again, so that any one near it would do: of an interval, its middle."""
     return getattr(x, "middle", x)
 
 
@@ -60,8 +60,7 @@ def softplus_and_sigmoid_of_block(x: Array, bounded: bool) -> tuple[Array, Array
     log(1 + e) is log(u) + (e - (u - 1)) / u with u = 1 + e rounded, what the sum lost comes back to first order; and
     log is vectorized wherever exp is, which log1p is not.
 
-    `x`: the block. `bounded`: whether neither e^x nor a product of two of them leaves the range of the dtype. `value,
-    slope`: in the shape of the block.
+    `bounded` says that neither e^x nor a product of two of them leaves the range of the dtype.
     """
     if not bounded:
         return softplus_and_sigmoid(x)
@@ -126,8 +125,8 @@ def corrected_negatives(temperature: float, prior: float, count: int) -> Head:
     `negatives` is the log of the (importance-weighted) sum over negatives. On the clamp its slope is 0, and the
     temperature keeps the derivative of the floor itself.
 
-    `temperature`: that of the similarities, > 0. `prior`: probability that a negative is of the anchor's class, >= 0
-    and < 1. `count`: negatives of an anchor. Result: a head over "negatives" and "positive".
+    `prior` is the probability that a negative is of the anchor's class, >= 0 and < 1; `count` is the number of an
+    anchor's negatives. The head is over "negatives" and "positive".
     """
     log_share = math.log(prior * count) if prior > 0 else -math.inf
     # The smallest sum over `count` negatives: all cosines are -1.
@@ -170,8 +169,8 @@ def positive_set(policy: str, form: str = "mean") -> Head:
     Row value = softplus(negatives - peak) + (peak - level), in the sum form times the mass; 0 for a row without
     positives.
 
-    `policy`: with "error", a row without positives raises `InputError`; the others differ in the mean, not here.
-    `form`: whether a row is the mean over its positives or their sum. Result: a head over "negatives" and "positives".
+    With the policy "error", a row without positives raises `InputError`; the others differ in the mean, not here.
+    `form` is "mean" or "sum": a row is the mean over its positives, or their sum.
     """
 
     def head(stats: dict[str, Array]) -> HeadRows:
@@ -204,5 +203,5 @@ def _above_level(negatives: Array, peak: Array, level: Array) -> Array:
 
 
 def has_positive(stats: dict[str, Array]) -> Array:
-    """Which rows have a positive."""
+    """Mask of the rows that have a positive."""
     return stats["positives"][:, 2] > 0

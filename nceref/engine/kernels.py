@@ -1,4 +1,4 @@
-"""What computes: the versions and kernels on which the last digits of a long computation depend."""
+"""The versions and kernels on which the last digits of a long computation depend."""
 
 
 def kernels() -> str:

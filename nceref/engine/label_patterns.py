@@ -116,7 +116,7 @@ class Weighted(Pattern):
         return Weighted(None, windows(self.own, rows, columns), units)
 
     def filled(self, table: Array) -> "Weighted":
-        """With the block of the table."""
+        """The pattern of a window with its block of the table."""
         return replace(self, table=table)
 
     def weight(self, rows: slice, columns: slice) -> Array:
@@ -151,11 +151,11 @@ class Unlisted(Pattern):
     symmetric = False
 
     def window(self, rows: slice, columns: slice) -> "Unlisted":
-        """As of `Weighted`."""
+        """The pattern over a block of rows of one view, against one view, to be given its block of the table."""
         return Unlisted(self.table.window(rows, columns))
 
     def filled(self, table: Array) -> "Unlisted":
-        """As of `Weighted`."""
+        """The pattern of a window with its block of the table."""
         return Unlisted(self.table.filled(table))
 
     def mask(self, rows: slice, columns: slice, s: Array) -> Mask:

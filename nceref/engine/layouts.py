@@ -23,9 +23,8 @@ def two_towers(
 ) -> Dot:
     """Logits of every row of the first input against every row of the second; equal indices are positive pairs.
 
-    `normalize`: whether rows are scaled to length 1. `factor` and `offset`: what the dot products are multiplied by,
-    and what is added to them. `constants`: inputs that get no gradient. `**towers`: two inputs by name, (n, D) and (m,
-    D).
+    `factor` multiplies the dot products, and `offset` is added to them. `towers` are two inputs by name, (n, D) and (m,
+    D); those in `constants` get no gradient.
     """
     anchors, candidates = (embed(normalize, constants, **{name: tower}) for name, tower in towers.items())
     return Dot(anchors, candidates, factor, offset)
@@ -42,10 +41,9 @@ def two_views(
 ) -> Comparison:
     """2N anchors, view 1 first; each has its other view as the positive and 2N - 2 negatives.
 
-    `name`: the loss, for the message. `z1` and `z2`: (N, D), the two views. `temperature`: divides the similarities.
-    `normalize`: whether rows are scaled to length 1. `least`: fewer pairs of views are refused: they have no negatives.
-    `**k`: log-sum-exps over the negatives by name, with the coefficient of their exponents; none: one named
-    "negatives". Result: with these log-sum-exps, and the sum "positive".
+    `z1` and `z2` are the two views, (N, D); fewer than `least` pairs are refused, since they have no negatives. `k`
+    names log-sum-exps over the negatives, each with the coefficient of its exponents, by default one named "negatives";
+    beside them stands the sum "positive".
     """
     n = z1.shape[0]
     if n < least:
@@ -76,13 +74,11 @@ def labelled(
 ) -> Comparison:
     """Samples with labels, a mask, or neither: other views of a sample are its positives then.
 
-    `embeddings`: (N, D), or (N, V, D) for V views of each sample. `labels`: (N,), equal ones are positives of each
-    other. `mask`: (N, N), the weight of sample j as a positive of sample i, in place of labels. `queue` and
-    `queue_labels`: (K, D) and (K,), more candidates without a gradient; both or neither. `anchor_mode`: whether all
-    views are anchors or only the first. `normalize`: whether rows are scaled to length 1. `temperature`: divides the
-    similarities. `inside`: whether the mean over positives is taken inside the logarithm (see `PositiveSet`). Result:
-    with the statistics "negatives", a log-sum-exp, and "positives", a `PositiveSet`. Raises `InputError` for labels
-    beside a mask, or a queue that lacks labels.
+    `embeddings` are (N, D), or (N, V, D) for V views of each sample. Equal `labels`, (N,), are positives of each other;
+    in their place `mask`, (N, N), has the weight of sample j as a positive of sample i. `queue` and `queue_labels`, (K,
+    D) and (K,), are more candidates without a gradient. The statistics are "negatives", a log-sum-exp, and "positives",
+    a `PositiveSet` with the mean over positives inside the logarithm or outside. Raises `InputError` for labels beside
+    a mask, or a queue that lacks labels.
     """
     _check_labelling(labels, mask, queue, queue_labels)
     views = embeddings.shape[1] if embeddings.ndim == 3 else 1

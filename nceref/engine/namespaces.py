@@ -30,7 +30,7 @@ def array_namespace(first: Any, *others: Any) -> Any:
 
 
 class Format(NamedTuple):
-    """What a dtype can hold."""
+    """The range of a dtype: whether it is real, its bits, and its smallest and largest positive numbers."""
 
     real: bool
     bits: int
@@ -56,7 +56,7 @@ def number_format(xp: Any, dtype: Any) -> Format:
 
 
 def device(x: Any) -> Any:
-    """Where an array lives."""
+    """The device of an array."""
     return "cpu" if type(x) is np.ndarray else array_api_compat.device(getattr(x, "like", x))
 
 

@@ -77,7 +77,7 @@ NORMALIZE = Choice(
 L2, UNNORMALIZED = {NORMALIZE.name: "l2"}, {NORMALIZE.name: "none"}
 """Hypotheses of properties: rows scaled to length 1, and rows as given."""
 NORMALIZED = {"radial_slope_zero": L2, "scale_invariant": L2}
-"""What every loss has that scales the rows of all its inputs to length 1, and only then."""
+"""Properties of every loss that scales the rows of all its inputs to length 1, which hold only then."""
 EQUAL_WEIGHTS = (None, "equal weights")
 """Levels of a mask: none, or one whose weights are 0 or the same, row by row."""
 NO_POSITIVE = Choice(
@@ -97,8 +97,7 @@ def at_temperature(name: str, temperature: float) -> float:
 def judged_temperature(loss: Loss, temperature: float) -> float:
     """The temperature, or the nearest one that the loss is defined for and declares to be judged at.
 
-    `temperature`: of the similarities, > 0. Result: at a finite end of the domain a quarter inside of it: rounded to a
-    short format, it must not leave it.
+    At a finite end of the domain it is a quarter inside of it: rounded to a short format, it must not leave it.
     """
     for p in loss.parameters:
         if isinstance(p, Scalar) and p.name in INVERSE_TEMPERATURES:

@@ -52,7 +52,7 @@ class TileCache:
     The second pass needs the same exponentials as the first one. To read them is faster than to compute them again,
     as long as they do not push everything else out of memory.
 
-    `walk`: whose tiles. `itemsize`: bytes of a logit.
+    `itemsize` is the bytes of a logit.
     """
 
     def __init__(self, walk: "Walk", itemsize: int) -> None:
@@ -88,8 +88,7 @@ class TileCache:
 class Walk:
     """One comparison on its way through both passes: how it is cut into tiles, and which are kept.
 
-    `comparison`: logits (n, m) and the statistics to take of them. `keep`: whether there will be a second pass, for
-    which tiles are kept.
+    `keep` says that there will be a second pass, for which tiles are kept.
     """
 
     def __init__(self, comparison: Comparison, keep: bool) -> None:
@@ -113,8 +112,8 @@ class Walk:
     def tiles(self, terms: Terms, strips: Iterable[slice]) -> Iterator[Tile]:
         """The tiles of some strips of rows that at least one of the terms touches.
 
-        `terms`: all of the comparison, or those that get a gradient. `strips`: spans of rows, the share of one thread.
-        Each: one that was kept may come although none of the terms touches it.
+        `strips` are spans of rows, the share of one thread. A tile that was kept may come although none of the terms
+        touches it.
         """
         for rows, columns in self.blocks(strips):
             tile = None if self.cache is None else self.cache.get(rows, columns)
@@ -140,7 +139,7 @@ class Walk:
     def fold(self) -> dict[str, Array]:
         """The first pass.
 
-        Result: each statistic by name: (n,), (m,) along columns, (n, 4) of a `PositiveSet`; in the order of the inputs.
+        Each statistic by name is (n,), along columns (m,), of a `PositiveSet` (n, 4); in the order of the inputs.
         """
         stats = {name: self.terms[name].statistic.finish(state) for name, state in self.states().items()}
         if self.order is None:
@@ -150,7 +149,7 @@ class Walk:
         return {name: stat[back] for name, stat in stats.items()}
 
     def states(self) -> dict[str, Any]:
-        """What each statistic has folded of all rows, by name; rows are in the order of the tiles."""
+        """The states of the statistics by name, with all tiles folded in; rows are in the order of the tiles."""
 
         def work(strips: Iterable[slice]) -> dict[str, dict[int, Any]]:
             # A state of every span, not of this thread's strips alone: a mirrored tile, or a term along columns, also
@@ -184,9 +183,9 @@ class Walk:
     def vjp(self, stats: Mapping[str, Array], slopes: Mapping[str, Array], exponent: int = 0) -> Gradients:
         """The second pass.
 
-        `stats`: what `fold` returned. `slopes`: D value / d statistic by name, in the shape of the statistic; what is
-        not in it gets no gradient. `exponent`: of the power of two that the slopes were divided by; gradients are
-        multiplied by it. Result: gradient of the value by every input of the logits, in the shape of the input.
+        `stats` is what `fold` returned. `slopes` has d value / d statistic by name, in the shape of the statistic; one
+        that is not in it gets no gradient. They were divided by 2^exponent, which gradients are multiplied by. Returns
+        the gradient of the value by every input of the logits, in the shape of the input.
         """
         active = {name: term for name, term in self.terms.items() if name in slopes}
         order = slice(None) if self.order is None else self.order
@@ -213,11 +212,9 @@ class Walk:
 
 
 def views(tile: Tile, term: FittedTerm, mirrored: bool) -> list[View]:
-    """How a term looks at a tile: as it is, transposed, or, for one that stands for its mirror image as well, both.
+    """Views of a tile by a term: as it is, transposed, or, where the tile stands for its mirror image as well, both.
 
     Views without a pair of the term's pattern are left out.
-
-    `term`: statistic, pattern and direction. `mirrored`: whether the tile stands for its mirror image as well.
     """
     both = (View(tile, flip) for flip in ((False, True) if mirrored else (term.along == "columns",)))
     return [view for view in both if term.pattern.touches(view.rows, view.columns)]
@@ -226,9 +223,9 @@ def views(tile: Tile, term: FittedTerm, mirrored: bool) -> list[View]:
 def tile_slopes(tile: Tile, terms: Terms, prepared: Mapping[str, tuple[Array, ...]], mirrored: bool) -> Array | None:
     """D value / d logits on one tile.
 
-    `tile`: (rows, columns) logits, or what was kept of them. `terms`: those that get a gradient. `prepared`: what
-    `prepare` of each statistic returned, one number a row. `mirrored`: whether the slopes of the mirror image are
-    added, transposed. Result: (rows, columns); None where no statistic reaches the tile.
+    `terms` are those that get a gradient, and `prepared` is what `prepare` of each statistic returned, one number a
+    row. With `mirrored`, the slopes of the mirror image are added, transposed. None where no statistic reaches the
+    tile.
     """
     slopes = Slopes(tile)
     for name, term in terms.items():
@@ -274,7 +271,7 @@ class Evaluation:
 
     @property
     def units(self) -> tuple[Array, ...]:
-        """What the rows are measured in, where that is not 1."""
+        """The unit of the rows, where it is not 1."""
         return () if self.plan.row_unit is None else (self.plan.row_unit,)
 
     @property
@@ -297,8 +294,8 @@ class Evaluation:
     def gradients(self, cotangent: Array | None = None) -> Gradients:
         """Gradients of the value, or of <cotangent, rows>, by input name.
 
-        `cotangent`: in the shape of the rows; default: all 1. Result: arrays in the shape of the inputs, in the dtype
-        of the computation; floats for scalars.
+        `cotangent` has the shape of the rows; its default is all 1. Gradients are arrays in the shape of the inputs, in
+        the dtype of the computation; floats for scalars.
         """
         total: Gradients = {}
         slopes, exponent = self.magnified_slopes(cotangent)
@@ -321,9 +318,8 @@ class Evaluation:
 def evaluate(plan: Plan, reduction: str, keep: bool = False) -> Evaluation:
     """The first pass and the head.
 
-    `plan`: the loss with its arguments. `reduction`: how rows become a value. `keep`: whether `Evaluation.gradients`
-    will be called: tiles are then kept for it. Raises `InputError` if a number leaves the range of the dtype. NumPy
-    warns of it as well, unless an entry point is above.
+    With `keep`, tiles are kept for `Evaluation.gradients`. Raises `InputError` if a number leaves the range of the
+    dtype. NumPy warns of it as well, unless an entry point is above.
     """
     walks = tuple(Walk(comparison, keep) for comparison in plan.comparisons)
     stats = {name: stat for walk in walks for name, stat in walk.fold().items()}
@@ -335,9 +331,8 @@ def joined(
 ) -> Evaluation:
     """The head on the statistics of all rows.
 
-    `plan`: its head and its weights. `stats`: the statistics by name. `reduction`: how rows become a value.
-    `unbounded`: those whose logits may have left the range of the dtype. `walks`: what they come from, for
-    `Evaluation.gradients`.
+    `unbounded` are the statistics whose logits may have left the range of the dtype. `walks` are those that they come
+    from, for `Evaluation.gradients`.
     """
     # Statistics of bounded logits cannot leave the range, and are not looked through.
     for stat in (stats[name] for name in unbounded):

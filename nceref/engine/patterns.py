@@ -1,4 +1,4 @@
-"""Who is compared with whom: patterns over (anchor, candidate) pairs, made block by block and never stored.
+"""Patterns over (anchor, candidate) pairs say who is compared with whom; made block by block and never stored.
 
 Every pattern has these methods and attributes; `rows` and `columns` are the spans of a block, s its logits.
 
@@ -120,8 +120,8 @@ def _is_symmetric(diagonals: tuple[Diagonal, ...]) -> bool:
 def union(pair_sets: PairSets, rows: slice, columns: slice, s: Array) -> Mask:
     """The mask of the pairs in any of the sets.
 
-    `rows` and `columns`: the block. `s`: its logits, for library and device. Result: (rows, columns); False where no
-    set has a pair in the block.
+    `s`, the logits of the block, give library and device. The mask is (rows, columns); False where no set has a pair in
+    the block.
     """
     masks = [m for m in (pairs.mask(rows, columns, s) for pairs in pair_sets) if m is not False]
     if not masks:
@@ -133,7 +133,9 @@ def union(pair_sets: PairSets, rows: slice, columns: slice, s: Array) -> Mask:
 
 
 class Pattern:
-    """What most patterns do: look at single blocks, reach all of them, count each pair once, and cut by a mask."""
+    """A pattern with the defaults of most: it looks at single blocks, reaches all, counts each pair once, cuts by a
+    mask.
+    """
 
     whole_rows = False
     symmetric = True
@@ -276,7 +278,7 @@ class Hardest(Pattern):
         return rank < self.count
 
     def window(self, rows: slice, columns: slice) -> "HardestSoFar":
-        """Of a block alone, until it is known where the whole rows end."""
+        """The pattern of a block alone, of which all other pairs take part until the last kept candidates are known."""
         return HardestSoFar(windows(self.own, rows, columns), self.count, columns.start)
 
 
@@ -297,7 +299,7 @@ class Least(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class HardestSoFar(Pattern):
-    """What `Hardest` keeps of a block of candidates from `first` on; `least` is found before, over all blocks."""
+    """The pairs of `Hardest` in a block of candidates from `first` on; `least` is computed before, over all blocks."""
 
     own: PairSets
     count: int
@@ -319,5 +321,5 @@ def itself(n: int) -> tuple[Diagonal]:
 
 
 def other_view(n: int) -> tuple[Diagonal, Diagonal]:
-    """In two stacked views of n samples, row i's partner is i + n, and back."""
+    """The partners in two stacked views of n samples: row i and row i + n."""
     return Diagonal(0, n, n), Diagonal(n, 2 * n, -n)

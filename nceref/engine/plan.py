@@ -1,4 +1,4 @@
-"""What a loss hands to the engine: comparisons with their row statistics, and a head over the statistics."""
+"""The plan that a loss hands to the engine: comparisons with their row statistics, and a head over the statistics."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -49,8 +49,8 @@ class Comparison:
         Where anchors are candidates as well, they come first and keep one order: the anchor itself stays on the
         diagonal.
 
-        `comparison`: the same object where not all patterns are by label, or the logits have an offset. `order`: (n,),
-        the anchor that row i came from; None where nothing moved.
+        The comparison is the same object where not all patterns are by label, or the logits have an offset. The order,
+        (n,), has the anchor that row i came from; None where nothing moved.
         """
         labelled = [t.pattern for t in self.terms.values() if isinstance(t.pattern, SameLabel | OtherLabel)]
         if len(labelled) < len(self.terms) or not isinstance(self.logits, Dot) or self.logits.offset is not None:
@@ -70,8 +70,8 @@ class Comparison:
     def fitted(self, most: float) -> tuple[dict[str, FittedTerm], bool]:
         """The terms with the statistics that suit the range of the logits.
 
-        `most`: the largest |s| for which exponentials are taken without a maximum. `bounded`: whether no |s| is larger
-        than that; False where no statistic exponentiates.
+        `most` is the largest |s| for which exponentials are taken without a maximum. The second result is whether no
+        |s| is larger than that; False where no statistic exponentiates.
         """
         # A bound costs a pass over the rows.
         exponentiates = any(term.statistic.exponentiates for term in self.terms.values())
@@ -137,7 +137,7 @@ class Plan:
         return tuple(self.head(stats)[0].shape)
 
     def weights(self, stats: dict[str, Array], rows: Array, reduction: str) -> Array:
-        """What each row is multiplied by before the rows are added up.
+        """The factor of each row in the sum of the rows.
 
         Raises `InputError` if the weights of a mean add up to 0.
         """

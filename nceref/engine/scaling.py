@@ -90,7 +90,7 @@ def exponent_range(x: Array, dtype: Any = None) -> tuple[int, int]:
 
 
 def excess_exponent(x: Array) -> int:
-    """How far the exponent of the largest entry is beyond a quarter of the range; 0 within it.
+    """The part of the largest entry's exponent that lies beyond a quarter of the range; 0 within it.
 
     No more than that is scaled away, so that entries which are much smaller than the largest keep their digits.
     """

@@ -1,4 +1,4 @@
-"""What a user can set: the side of a block, the number of threads, and how much is kept between the two passes."""
+"""Settings of a user: the side of a block, the number of threads, and the memory kept between the two passes."""
 
 import math
 import os
@@ -13,13 +13,13 @@ from nceref.output.system import processes_available, threads_available
 LEAST_PAIRS = 1 << 20
 """Below this many logits, starting threads costs more than it saves."""
 MOST_THREADS = 1024
-"""Each holds a gradient of the candidates; no host has more processors that share a memory."""
+"""The most threads: each holds a gradient of the candidates, and no host has more processors that share a memory."""
 _SETTINGS: dict[str, tuple[ContextVar[Any], int, int | None]] = {
     "block": (ContextVar("block", default=None), 1, None),
     "threads": (ContextVar("threads", default=None), 1, MOST_THREADS),
     "keep": (ContextVar("keep", default=None), 0, None),
 }
-"""Each setting with its least and its largest value."""
+"""The settings with their least and their largest value."""
 
 
 class config:  # noqa: N801 - it reads as a function, and is used in a ``with`` statement as well
@@ -58,7 +58,7 @@ class config:  # noqa: N801 - it reads as a function, and is used in a ``with`` 
 
 
 def chosen(name: str) -> int | None:
-    """What `config` set, None for the default."""
+    """The value of a setting in `config`; None for the default."""
     value: int | None = _SETTINGS[name][0].get()
     return value
 

@@ -29,8 +29,8 @@ def got_text(shape: Iterable[int]) -> str:
 def check_shape(p: spec.Array | spec.Labels, x: Any, sizes: Sizes) -> None:
     """Check the shape of an argument.
 
-    `p`: what is declared about the argument. `sizes`: sizes of the letters of earlier arguments, which this one must
-    match; its own are added. Raises `InputError` if it is another one, or has a 0 in it.
+    `sizes` has the sizes of the letters of earlier arguments, which this one must match; its own are added. Raises
+    `InputError` if it is another one, or has a 0 in it.
     """
     alternative = getattr(p, "alternative", None)
     letters = alternative if alternative is not None and x.ndim == len(alternative) else p.shape

@@ -105,7 +105,7 @@ def times(scale: float, name: str) -> Factor:
 
 @dataclass(frozen=True, eq=False)
 class Offset:
-    """What is added to the logits.
+    """A term that is added to the logits.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class Offset:
 
 
 class Accumulator:
-    """What every accumulator does: the gradients of the factor and of the offset, and sharing work among threads.
+    """The common part of accumulators: the gradients of the factor and of the offset, and sharing work among threads.
 
     Arrays by anchor are written by one thread each, which owns the row, and are shared; `sums` names the arrays by
     candidate, to which all threads add: each fork has its own, and `join` adds them up.
@@ -197,10 +197,10 @@ def _shifted(s: Array, offset: Offset | None, columns: slice) -> Array:
 
 
 def in_range(s: Array, bound: float) -> Array:
-    """The logits, where none left the range: what a statistic makes of an infinite one may be a number.
+    """The logits, checked, since a statistic may make a finite number of an infinite one.
 
-    `bound`: where no |s| is larger than a number of the format, they are not looked through. Raises `RangeError` if a
-    logit is infinite or NaN.
+    Where the bound of |s| is a number of the format, they are not looked through. Raises `RangeError` if a logit is
+    infinite or NaN.
     """
     if not bound <= number_format(array_namespace(s), s.dtype).largest:
         check_finite(s, "a logit")
@@ -248,7 +248,7 @@ class Dot:
 
     @property
     def scale(self) -> float:
-        """What products of balanced rows are multiplied by."""
+        """The factor of products of balanced rows."""
         return self.factor.times_power(sum(self.exponents))
 
     @cached_property
@@ -363,7 +363,7 @@ class Given:
 
     @property
     def scale(self) -> float:
-        """What the balanced values are multiplied by."""
+        """The factor of the balanced values."""
         return self.factor.times_power(self.source.balanced[1])
 
     @cached_property

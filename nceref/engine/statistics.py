@@ -44,7 +44,9 @@ class LogSumExp:
     exponentiates = True
 
     def within(self, bound: float, most: float) -> Any:
-        """Without maxima, where no exponential can leave the range; a mean of numbers near 1 keeps its digits."""
+        """The statistic without maxima, where no exponential can leave the range; a mean of numbers near 1 keeps its
+        digits.
+        """
         if self.count is not None and self.k * bound < NEAR:
             return ExpMeanNearOne(self.k, self.count)
         return ExpSum(self.k, self.count) if self.k * bound <= most else self
@@ -90,8 +92,8 @@ class LogSumExp:
 def fold_exponents(state: tuple[Array, Array], exponent: Array) -> tuple[Array, Array]:
     """Running maximum and running sum of exp(exponent), with the entries of one block taken in.
 
-    `state`: maximum and sum so far, (n,) each; -inf and 0 for a row that is empty so far. `exponent`: (n, columns),
-    -inf for what is left out. Result: the new state. The sum is that of exponentials shifted by the maximum.
+    `state` is the maximum and the sum so far, (n,) each; -inf and 0 for a row that is empty so far. `exponent` is (n,
+    columns), -inf for pairs that are left out. The sum is that of exponentials shifted by the maximum.
     """
     xp = array_namespace(exponent)
     peak, total = state
@@ -132,7 +134,7 @@ class Sum:
     both: Callable[[Array, bool], tuple[Array, Array]] | None = None
 
     def within(self, bound: float, most: float) -> Any:
-        """It looks at the tile."""
+        """The statistic itself, for any bound: a sum exponentiates nothing."""
         return self
 
     @property
@@ -208,14 +210,14 @@ class PositiveSet:
     exponentiates = True
 
     def within(self, bound: float, most: float) -> Any:
-        """Without maxima, where no exponential can leave the range."""
+        """The statistic without maxima, where no exponential can leave the range."""
         return PositiveSums(self.inside) if bound <= most else self
 
     def rereads(self, pattern: Pattern) -> bool:
         return True
 
     def start(self, zeros: Array) -> tuple[Any, ...]:
-        """Nothing folded yet."""
+        """The state before any block."""
         plain = LogSumExp().start(zeros)
         return plain, (plain if self.inside else zeros), zeros, zeros
 

@@ -46,7 +46,7 @@ class _Blas:
 
 @cache
 def _controller() -> Any:
-    """That of threadpoolctl, None without the package."""
+    """The controller of threadpoolctl; None without the package."""
     try:
         from threadpoolctl import ThreadpoolController
     except ImportError:
@@ -58,7 +58,7 @@ _blas = _Blas()
 
 
 def one_blas_thread() -> _Blas:
-    """Within it, products of matrices run on one thread of BLAS."""
+    """Context in which products of matrices run on one thread of BLAS."""
     return _blas
 
 
@@ -101,9 +101,8 @@ def share(work: Callable[[Iterable[Any]], T], strips: Sequence[slice], threads: 
     Where one of them raises, or the caller is interrupted, the others end with the strip at which they are, and none
     is running any more when the exception arrives.
 
-    `work`: goes once through an iterable of strips; runs with the caller's context. `strips`: strips of rows. They are
-    dealt to and fro: of a triangle, whose strips get shorter, all get about the same area. `threads`: 0 leaves BLAS its
-    own threads as well.
+    `work` goes once through an iterable of strips, and runs with the caller's context. Strips are dealt to and fro: of
+    a triangle, whose strips get shorter, all threads get about the same area. 0 threads leave BLAS its own as well.
     """
     if threads == 0:
         return [work(strips)]
@@ -155,6 +154,6 @@ def _started(threads: int, work: Callable[[Iterable[Any]], T], strips: Iterable[
 
 
 def _quietly(work: Callable[[Iterable[Any]], T], strips: Iterable[Any]) -> T:
-    """Without NumPy's warnings: whatever left the range is seen in the result, which the caller checks."""
+    """The result of `work` without NumPy's warnings: the caller checks whether numbers in it left the range."""
     with np.errstate(all="ignore"):
         return work(strips)

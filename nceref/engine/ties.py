@@ -17,7 +17,7 @@ Array = Any
 
 
 class Copies(NamedTuple):
-    """Which rows come more than once.
+    """The rows that come more than once.
 
     Attributes
     ----------
@@ -57,9 +57,9 @@ def repeated(prints: Sequence[Array]) -> Array:
 
 
 def copies(rows: Array, prints: Array, twice: Array) -> Copies | None:
-    """Which of some rows come more than once; None where none does.
+    """The rows that come more than once; None where none does.
 
-    `rows`: (m, D). `prints`: (m,), their fingerprints. `twice`: what `repeated` returned, of these rows or of more.
+    `prints` are the fingerprints of the rows, (m,); `twice` is what `repeated` returned, of these rows or of more.
     """
     xp = array_namespace(rows)
     if twice.shape[0] == 0:
@@ -78,7 +78,7 @@ def copies(rows: Array, prints: Array, twice: Array) -> Copies | None:
 def ranked(logits: Any) -> Any:
     """The same logits for a pattern that ranks candidates: those of equal candidates are equal.
 
-    `logits`: of candidates in chunks, what equals what is found when they are read.
+    Equal candidates in chunks are only known when the chunks are read: such logits come back as they are.
     """
     if isinstance(logits.candidates, ChunkedRows):
         return logits
@@ -90,8 +90,8 @@ def ranked(logits: Any) -> Any:
 def settled(s: Array, a: Array, b: Array, which: Copies, columns: slice) -> Array:
     """A block of products of rows in which equal candidates have equal ones.
 
-    `s`: (n, columns), as a product of matrices gives it. `a`: (n, D). `b`: (m, D), all candidates. `which`: of b.
-    `columns`: those of the block.
+    `s` is the block as a product of matrices gives it, (n, columns); `a` are its rows, (n, D), and `b` all candidates,
+    (m, D), of which `which` are the copies.
     """
     xp, several, first = array_namespace(s), which.repeated[columns], which.first[columns]
     if not bool(xp.any(several)):

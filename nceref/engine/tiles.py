@@ -47,7 +47,7 @@ class Tile:
         self.on_line: dict[Hashable, Array] = {}
 
     def once(self, key: Hashable, make: Callable[[], Array]) -> Array:
-        """What `make` returns, called for the first use of the key only."""
+        """The array of a key: `make` is called for its first use only."""
         if key not in self.made:
             self.made[key] = make()
         return self.made[key]
@@ -98,7 +98,7 @@ class View:
         return self.turned(self.tile.s)
 
     def turned(self, x: Array) -> Array:
-        """From the tile's orientation to the view's, and back."""
+        """The array turned from the tile's orientation to the view's, or back."""
         return x.T if self.flip else x
 
     def sums(self, x: Array) -> Array:

@@ -56,7 +56,7 @@ class ExpSum:
         return log_or_empty(state / (self.count or 1))
 
     def prepare(self, slope: Array, out: Array) -> tuple[Array]:
-        """What exp(k s_ij) is multiplied by: slope * k / sum."""
+        """The factor of exp(k s_ij) in the slopes, slope * k / sum."""
         return (self.k * slope * _inverse(out) / (self.count or 1),)
 
     def vjp(self, into: Slopes, view: View, pattern: Pattern, by: Array) -> None:
@@ -130,7 +130,7 @@ class PositiveSums:
         return xp.stack([peak, last, mass, count], axis=1)
 
     def prepare(self, slope: Array, out: Array) -> tuple[Array, Array]:
-        """What exp(s_ij) and the weights (with `inside`, weights times exp(s_ij)) are multiplied by."""
+        """The factors of exp(s_ij) and of the weights in the slopes; with `inside`, of the weights times exp(s_ij)."""
         xp = array_namespace(out)
         single, mass = out[:, 3] == 1, xp.where(out[:, 2] > 0, out[:, 2], 1.0)
         by_gap = xp.where(single, 0.0, slope[:, 1])

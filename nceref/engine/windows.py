@@ -70,7 +70,7 @@ class Window:
 def windows(comparison: Comparison) -> Iterator[Window]:
     """The windows of a comparison that one of its terms touches, and at least one of each piece of the anchors.
 
-    `comparison`: of rows in chunks.
+    The rows of the comparison are in chunks.
     """
     logits = comparison.logits
     fitted, bounded = comparison.fitted(largest_exponent(logits.like))
@@ -110,7 +110,7 @@ def _cut(terms: Mapping[str, FittedTerm], rows: slice, columns: slice) -> Iterat
 
 
 class Extras(NamedTuple):
-    """What a window needs besides its rows.
+    """The arrays that a window needs besides its rows.
 
     Attributes
     ----------
@@ -136,8 +136,8 @@ NO_EXTRAS = Extras()
 def fold(window: Window, rows: tuple[Rows, ...], extras: Extras = NO_EXTRAS) -> dict[str, dict[str, Any]]:
     """The first pass over a window.
 
-    `rows`: of its pieces; the same object twice where they are one. Result: states by name, under "rows" those of the
-    anchors' piece, under "columns" those of the candidates'.
+    `rows` are those of its pieces, the same object twice where they are one. The states are by name: under "rows" those
+    of the anchors' piece, under "columns" those of the candidates'.
     """
     states: dict[str, dict[str, Any]] = {"rows": {}, "columns": {}}
     filled = _filled(window, rows, extras)
@@ -147,7 +147,7 @@ def fold(window: Window, rows: tuple[Rows, ...], extras: Extras = NO_EXTRAS) -> 
 
 
 Slopes = Mapping[str, tuple[Array, Array]]
-"""By name the statistic of a piece, and d value / d statistic."""
+"""The statistic of a piece, and d value / d statistic, by name."""
 
 
 def pull(
@@ -155,9 +155,9 @@ def pull(
 ) -> tuple[list[Array | None], dict[tuple[str, int], Any]]:
     """The second pass over a window.
 
-    `window` and `rows` and `extras`: as for `fold`. `slopes`: of the anchors' piece under "rows", of the candidates'
-    under "columns". `by_rows`: gradient by the rows of each piece; None where there is none, or where an earlier one is
-    the same piece. `others`: gradients by scalars, and by offsets of columns, by name and first column.
+    `slopes` are those of the anchors' piece under "rows", of the candidates' under "columns". Returns the gradient by
+    the rows of each piece, None where there is none or an earlier one is the same piece; and the gradients by scalars
+    and by offsets of columns, by name and first column.
     """
     own = {name: slopes[term.along].get(name.removeprefix(MIRRORED)) for name, term in window.terms.items()}
     known = {name: pair for name, pair in own.items() if pair is not None}
@@ -172,7 +172,7 @@ def pull(
 def hardest(window: Window, rows: tuple[Rows, ...], extras: Extras = NO_EXTRAS) -> Least:
     """The most similar candidates of each anchor in a window, in order, for a pattern that keeps some of whole rows.
 
-    `window` and `rows` and `extras`: as for `fold`. Result: (n, kept) each.
+    The arrays are (n, kept).
     """
     filled = _filled(window, rows, extras)
     walk = Walk(filled, keep=False)
@@ -195,9 +195,9 @@ def _hardest(window: Window) -> HardestSoFar:
 
 
 def most_similar(parts: Sequence[Least], count: int) -> Least:
-    """The `count` most similar of several lists of candidates, in order; ties go to the lower column.
+    """The `count` most similar candidates of several lists, in order; ties go to the lower column.
 
-    `parts`: (n, some) each, in the order of the columns.
+    Each list is (n, some), and they come in the order of the columns.
     """
     xp = array_namespace(parts[0].logit)
     logit, column = (xp.concat(list(x), axis=1) for x in zip(*parts, strict=True))
@@ -223,11 +223,11 @@ def _filled(window: Window, rows: tuple[Rows, ...], extras: Extras) -> Any:
 
 
 _HOLDERS: Any = (Pattern, Index, Offset, Window, Dot, Given, ChunkedChord)
-"""What may hold arrays of one number a row or a column."""
+"""Classes whose objects may hold arrays of one number a row or a column."""
 
 
 def _moved(x: Any, like: Array) -> Any:
-    """What it is made of, with arrays of the host in the library and on the device of another array."""
+    """The object with its arrays of the host moved to the library and the device of another array."""
     if isinstance(x, np.ndarray):
         return array_namespace(like).asarray(x, device=device(like))
     if isinstance(x, Mapping):

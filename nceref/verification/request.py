@@ -9,7 +9,6 @@ from typing import Any
 from nceref import __version__
 from nceref.cases.aliases import match_input
 from nceref.cases.corpus.files import read_inputs
-from nceref.cases.corpus.geometries import SUITES
 from nceref.cases.corpus.resizing import NO_RESIZING, Resizing, parse_shape
 from nceref.cases.former_ids import current, warn_of_former
 from nceref.cases.parametrization import candidates, described, parse_parametrization
@@ -33,8 +32,8 @@ from nceref.targets.ranks.options import OPTIONS as OF_RANKS
 from nceref.targets.ranks.options import added, contracts, importable
 from nceref.targets.recorded import RecordedTarget
 from nceref.targets.search import MOST
-from nceref.tolerance.implementation import ALGORITHMS
 from nceref.verification.modes import MODES
+from nceref.verification.options import BY_NAME, Option
 
 NOT_CONTAINED = (
     "this system starts no processes: the target ran in the one of the checker, without a time limit, and what hangs or"
@@ -253,27 +252,8 @@ TIMEOUT = Scalar("timeout", "", "", low=0.0, high=1e6, high_closed=True)
 
 
 def _checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Those that were given, each by the kind that it is of; words that only a framework or a target reads stay."""
-    readers: dict[str, Callable[[str, Any], Any]] = {
-        **dict.fromkeys(("suite", "algorithm"), lambda name, x: one_of(name, x, _WORDS[name])),
-        **dict.fromkeys(_FLAGS, lambda name, x: one_of(name, x, (True, False))),
-        **dict.fromkeys(("call", "device", "framework"), _text),
-        **dict.fromkeys(("init", "expected_failures", "param"), _named_values),
-        "case": lambda name, x: _texts(name, x),
-        "modes": _modes,
-        "dtype": lambda name, x: _formats(x),
-        "seed": lambda name, x: integer("`seed`", x, least=0),
-        "calls": lambda name, x: integer("`calls`", x, least=0),
-        "multiple_of": lambda name, x: integer("`multiple_of`", x, least=1, most=256),
-        "shape": parse_shape,
-        "inputs": lambda name, x: x,
-        "timeout": lambda name, x: checked_number(TIMEOUT, x),
-    }
-    return {name: converted(name, x, readers[name], name, x) for name, x in options.items()}
-
-
-_FLAGS = ("explain", "isolate", "repro", "require_grad")
-_WORDS = {"suite": tuple(SUITES), "algorithm": ALGORITHMS}
+    """Options that were given, each read by its kind; words that only a framework or a target reads stay."""
+    return {name: converted(name, x, _READERS[BY_NAME[name].kind], BY_NAME[name], x) for name, x in options.items()}
 
 
 def _text(name: str, value: Any) -> str:
@@ -298,6 +278,23 @@ def _named_values(name: str, value: Any) -> Mapping[str, Any]:
         msg = f"`{name}` must {what}, got {shown(value)}"
         raise InputError(msg)
     return value
+
+
+_READERS: Mapping[str, Callable[[Option, Any], Any]] = {
+    "text": lambda option, x: _text(option.name, x),
+    "texts": lambda option, x: _texts(option.name, x),
+    "choice": lambda option, x: one_of(option.name, x, option.choices),
+    "flag": lambda option, x: one_of(option.name, x, (True, False)),
+    "values": lambda option, x: _named_values(option.name, x),
+    "failures": lambda option, x: _named_values(option.name, x),
+    "modes": lambda option, x: _modes(option.name, x),
+    "formats": lambda option, x: _formats(x),
+    "integer": lambda option, x: integer(f"`{option.name}`", x, least=option.least, most=option.most),
+    "shape": lambda option, x: parse_shape(option.name, x),
+    "inputs": lambda option, x: x,
+    "number": lambda option, x: checked_number(TIMEOUT, x),
+}
+"""What reads a value of each kind."""
 
 
 def _own_parameters(loss: Loss, given: Mapping[str, Any]) -> dict[str, tuple[str, str]]:

@@ -17,7 +17,6 @@ from nceref.spec import Loss
 from nceref.targets.arguments import SUCH_AS
 from nceref.targets.command_line import is_command
 from nceref.targets.global_state import ORDINARY, replaced_functions
-from nceref.targets.ranks.options import OPTIONS as OF_RANKS
 from nceref.targets.recorded import RecordedTarget
 from nceref.targets.search import NONE, Search
 from nceref.tolerance import Bounds
@@ -25,6 +24,7 @@ from nceref.verification import report as codes
 from nceref.verification.adapters import adapted, called_wrongly, layers
 from nceref.verification.explain import ExplainedDifference, explain, without_answer
 from nceref.verification.modes import modes_of
+from nceref.verification.options import BY_NAME
 from nceref.verification.report import Report
 from nceref.verification.request import Request, environment, parse_request, recorded_request
 from nceref.verification.scope import Scope, scope_of
@@ -38,13 +38,6 @@ from nceref.verification.target_run import (
     setups_of,
 )
 from nceref.verification.verdict import decide_verdict, graded
-
-_OPTIONS = frozenset({
-    "algorithm", "call", "calls", "case", "device", "dtype", "expected_failures", "explain", "framework", "init",
-    "repro", "inputs", "isolate", "modes", "multiple_of", "param", "require_grad", "seed", "shape", "suite", "timeout",
-    *OF_RANKS,
-})  # fmt: skip
-"""Of `verify`; every other keyword is a convention."""
 
 
 def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Report:
@@ -317,8 +310,8 @@ def _distrust(request: Request, replaced: Sequence[str]) -> str:
 
 def request_of(target: Any, loss: str | Loss | None, options: Mapping[str, Any]) -> Request:
     """What a call of `verify` wishes, checked; parameters as there, and it raises the same `InputError`."""
-    given = {name: value for name, value in options.items() if name in _OPTIONS and value is not None}
-    return parse_request(target, loss, {k: v for k, v in options.items() if k not in _OPTIONS}, given)
+    given = {name: value for name, value in options.items() if name in BY_NAME and value is not None}
+    return parse_request(target, loss, {k: v for k, v in options.items() if k not in BY_NAME}, given)
 
 
 def _report(request: Request, run: Any, runs: Sequence[TargetRun], wished: _Wished) -> Report:

@@ -1,12 +1,19 @@
 """What a caller asked for that does not exist is refused, with what to do."""
 
+import re
+
 import numpy as np
 import pytest
 from programs import plain
 from sweep import sweep
 
 import nceref
+from nceref.cases.corpus.geometries import SUITES
 from nceref.errors import InputError
+from nceref.targets.frameworks import NAMES
+from nceref.targets.ranks.contract import SYNCS, VALUES
+from nceref.tolerance.implementation import ALGORITHMS
+from nceref.verification.options import BY_NAME
 
 QUICK = {"loss": "info_nce", "suite": "quick"}
 
@@ -43,3 +50,11 @@ def test_wrong_usage_is_an_error_that_says_what_to_do(options, message):
 
 def test_dtypes_of_numpy_are_known():
     assert nceref.verify(plain.with_gradients, dtype=np.float32, **QUICK).environment["dtype"] == "float32"
+
+
+def test_every_option_is_documented_and_has_the_words_of_what_reads_it():
+    documented = re.findall(r"^    (\w+) : ", nceref.verify.__doc__.partition("Returns")[0], re.M)
+    assert sorted(documented) == sorted(["target", "loss", *BY_NAME])
+    words = {"suite": SUITES, "algorithm": ALGORITHMS, "framework": NAMES, "sync": SYNCS, "value": VALUES}
+    for name, known in words.items():
+        assert set(BY_NAME[name].choices) == set(known), name

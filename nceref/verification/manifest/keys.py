@@ -10,6 +10,7 @@ from nceref.diagnosis.conventions import CONVENTIONS
 from nceref.output import files
 from nceref.output.text import printable, shown
 from nceref.output.words import alike, as_code, did_you_mean
+from nceref.verification.options import KEYS as OPTIONS
 
 
 class Kind(NamedTuple):
@@ -89,28 +90,26 @@ def table_schema(keys: Mapping[str, Kind], needed: Sequence[str] = ()) -> dict[s
 
 
 NEEDED, NEEDED_OF_FAILURE = ("target",), ("id", "reason")
-KEYS: dict[str, Kind] = {
-    **dict.fromkeys(("name", "target", "loss", "call"), _TEXT),
-    **dict.fromkeys(("init", "set"), _TABLE),
-    **dict.fromkeys(("framework", "suite"), _TEXT),
-    **dict.fromkeys(("dtypes", "modes"), _TEXTS),
-    "ranks": _INTEGERS,
-    **dict.fromkeys(("sync", "value"), _TEXT),
-    "shards": _INTEGERS,
-    "duplicate": _FLAG,
-    **dict.fromkeys(("axis", "with", "device", "algorithm"), _TEXT),
-    "timeout": _number("a number of seconds", int | float, "number"),
-    **dict.fromkeys(("seed", "multiple_of", "calls"), _INTEGER),
-    "shape": _INTEGERS,
-    "inputs": _TEXT,
-    "param": _TABLE,
-    **dict.fromkeys(("isolate", "require_grad"), _FLAG),
-    "needs": _TEXTS,
-    "expected_failures": Kind(
+_KINDS = {
+    **dict.fromkeys(("text", "choice", "inputs"), _TEXT),
+    **dict.fromkeys(("formats", "modes"), _TEXTS),
+    **dict.fromkeys(("integers", "shape"), _INTEGERS),
+    "integer": _INTEGER,
+    "number": _number("a number of seconds", int | float, "number"),
+    "flag": _FLAG,
+    "values": _TABLE,
+    "failures": Kind(
         'a list of tables {id = "...", reason = "..."}',
         is_tables,
         {"type": "array", "items": table_schema(OF_FAILURE, NEEDED_OF_FAILURE)},
     ),
+}
+"""What a value of each kind of option must be."""
+KEYS: dict[str, Kind] = {
+    **dict.fromkeys(("name", "target", "loss"), _TEXT),
+    "set": _TABLE,
+    **{key: _KINDS[option.kind] for key, option in OPTIONS.items()},
+    "needs": _TEXTS,
 }
 """Of a table ``[[target]]``: what each must be."""
 DEFAULTS = {key: kind for key, kind in KEYS.items() if key not in ("name", "target", "expected_failures")}

@@ -19,6 +19,8 @@ from nceref.verification.conformance.target import Target
 from nceref.verification.manifest.expected_failures import read_failures
 from nceref.verification.manifest.keys import DEFAULTS, KEYS, NEEDED, is_tables, is_text, kind, no_key, wrong_keys
 from nceref.verification.manifest.toml_lines import TomlLines
+from nceref.verification.options import BY_NAME
+from nceref.verification.options import KEYS as OPTIONS
 
 FILE, PROJECT = "nceref.toml", "pyproject.toml"
 EXAMPLE = '[[target]] with target = "my_losses.py:nt_xent" and loss = "nt_xent"'
@@ -225,8 +227,8 @@ def _tables(content: Any) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-_OPTION = {"dtypes": "dtype", "with": "added"}
-"""Keys that `verify` calls otherwise."""
+_OPTION = {key: option.name for key, option in OPTIONS.items()}
+"""The keyword of `nceref.verify` for each key."""
 _NOT_OPTIONS = {"name", "target", "loss", "set", "needs", "expected_failures"}
 
 
@@ -244,7 +246,7 @@ def _wrong_settings(table: Mapping[str, Any], place: Callable[..., str]) -> Iter
     """Options of a target that stand among its conventions, where they would be read as such."""
     for key in _tables(table.get("set")):
         known = next((name for name in KEYS if key in (name, _OPTION.get(name))), "")
-        if known or key in ("case", "explain", "repro"):
+        if known or key in BY_NAME:
             remedy = f"write it beside `set`, as `{known}`" if known else "leave it out"
             yield f"{place('set', key)}: `{key}` is no convention; {remedy}"
 
