@@ -122,8 +122,7 @@ class ChunkedRows:
 
     @property
     def balanced(self) -> tuple[ChunkedArray, int]:
-        """The rows as they are, and exponent 0: whether they are divided by a power of two is decided piece by piece.
-        """
+        """The rows as they are, and exponent 0: whether they are divided by a power of two is decided piece by piece."""
         return self.values, 0
 
 

@@ -122,7 +122,7 @@ def test_a_report_is_shown_also_if_its_file_cannot_be_written(run, tmp_path, mon
     monkeypatch.setattr(verifier, "verify_with", lambda *target, **options: report)
     path = tmp_path / "made.json"
     status, out, err = run(
-        "verify", "a.py:f", "--json", str(path), "--junit", "/dev/full", "--repro", str(path) + ".py"
+        "verify", "a.py:f", "--loss", "dcl", "--json", str(path), "--junit", "/dev/full", "--repro", str(path) + ".py"
     )
     assert status == 2
     assert "twice the mean" in out

@@ -302,7 +302,7 @@ def test_interrupted_runs_are_saved_and_go_on_to_the_same_end(run, tmp_path, mon
     path, seen = tmp_path / "state.npz", []
 
     @contextmanager
-    def interrupted(total):
+    def interrupted(phase, total):
         def on_progress(done):
             seen.append((done.id, total))
             if len(seen) == 2:

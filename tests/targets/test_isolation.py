@@ -208,7 +208,7 @@ def test_a_file_of_the_loss_is_refused_beside_isolate_in_python_and_a_declaratio
         lambda: verify("theirs.py:f", loss="own.py:LOSS", **options),
         lambda: verify("theirs.py:f", loss=type("Text", (str,), {})("own.py:LOSS"), **options),
         lambda: verification_of(target, "quick").report,
-        lambda: verification_of(target, "quick").probes,
+        lambda: verification_of(target, "quick").planned,
     ):
         with pytest.raises(InputError, match=re.escape(REFUSED)):
             call()
