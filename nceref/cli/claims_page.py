@@ -9,7 +9,7 @@ from nceref.errors import InputError
 from nceref.output.formula_text import text_of
 from nceref.output.pages import GAP, Page
 from nceref.registry import discover
-from nceref.theory import derivation, prove, table_cells, table_formats
+from nceref.theory import derivation, prove, statements, table_cells, table_formats
 from nceref.theory.claim import Claim
 from nceref.theory.prove import Proof
 from nceref.theory.statements import DIGITS, scenario
@@ -196,28 +196,49 @@ def page_of(claim: Claim, latex: bool = False) -> Page:
 
 
 def conditions(claim: Claim) -> str:
-    """What the statement is about and its hypotheses: those of the scenario of its formula, and its own."""
+    """What the statement is about and its hypotheses: those of the scenario that its formula needs, and its own."""
     own = [claim.given] if claim.given else []
     if not claim.formula:
         return "".join(own)
-    here = scenario(claim.scenario)
-    return "; ".join([here.setting, here.given.replace(" and ", ", "), *own])
+    return "; ".join([scenario(claim.scenario).setting, *filter(None, [", ".join(_hypotheses(claim))]), *own])
+
+
+def _hypotheses(claim: Claim) -> list[str]:
+    """Those of the scenario, less those of base values that the formula has nothing of."""
+    here, unused = scenario(claim.scenario), scenario(claim.scenario).meaning.keys() - _used(claim)
+    return [one for one in statements.conjuncts(here.given) if not statements.names(one) & unused & {*here.drawn}]
+
+
+def _used(claim: Claim) -> set[str]:
+    """The names in a formula, and the base values that decide what they stand for."""
+    stated = " and ".join(filter(None, [claim.formula, claim.as_published]))
+    named = statements.names(stated)
+    return named | {base for base, terms in statements.moved(claim.scenario).items() if terms & named}
 
 
 def carried_out(claim: Claim, kind: str) -> str:
-    """How evidence is carried out: by a function, in its words, or by the formula, and on what."""
+    """How evidence is carried out: by a function, in its words, or by a formula, and on what."""
     how = claim.evidence()[kind]
     if callable(how):
         return " ".join((how.__doc__ or "").split())
     if kind == "symbolic" and not claim.symbolic:
         return "the steps of its derivation"
-    part, here = "the formula" if how is True else "a part of the formula", scenario(claim.scenario)
+    formula, here = _evaluated(claim, how), scenario(claim.scenario)
     if kind == "symbolic":
-        return f"{part}, of SymPy expressions" + (", and the steps of its derivation" if claim.derivation else "")
+        steps = ", and the steps of its derivation" if claim.derivation else ""
+        return f"{formula}, of SymPy expressions{steps}. {here.symbols.__doc__}"
     if kind == "numeric":
-        return f"{part} with {DIGITS[kind]} digits, on {len(here.fixed)} instances"
-    drawn = "; ".join(f"{name}: {values}" for name, values in here.drawn.items())
-    return f"{part} with {DIGITS[kind]} digits, on {prove.DRAWS} instances. {drawn}"
+        return f"{formula} with {DIGITS[kind]} digits, on {len(here.fixed)} instances"
+    drawn = "; ".join(f"{name}: {values}" for name, values in here.drawn.items() if name in _used(claim))
+    return f"{formula} with {DIGITS[kind]} digits, on {prove.DRAWS} instances. {drawn}"
+
+
+def _evaluated(claim: Claim, how: bool | str) -> str:
+    """What is evaluated, said of the formula."""
+    if how is True:
+        return "the formula"
+    part = statements.comparisons(how) <= statements.comparisons(claim.formula)
+    return f"{'a part of the formula' if part else 'another formula'}, {how}"
 
 
 def _numbers(rows: Sequence[tuple[str, str, str, str]], width: int) -> Page:
@@ -233,7 +254,9 @@ def meanings(claim: Claim) -> list[tuple[str, str]]:
     if not claim.formula:
         return []
     here = scenario(claim.scenario)
-    named = {*re.findall(r"\w+", f"{claim.formula} {here.given}"), *here.drawn}
+    # A capital letter of the precise statement is the same name.
+    letters = re.findall(r"[A-Z]", re.sub(r"\\text\{[^}]*\}|\\[A-Za-z]+", " ", claim.latex))
+    named = {*re.findall(r"\w+", " ".join([claim.formula, *_hypotheses(claim)])), *letters, *(_used(claim) & {*here.drawn})}
     return [(name, words) for name, words in here.meaning.items() if name in named]
 
 

@@ -8,6 +8,7 @@ exp, log, sqrt, sin, cos, pi, abs, sum, min, max, len, range, zip, int, and entr
 
 import ast
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from functools import cache
 from types import CodeType
 from typing import Any, NamedTuple
@@ -156,20 +157,73 @@ def evaluate(text: str, name: str, base: Mapping[str, Any], system: Any) -> Held
 
 
 @cache
-def _comparisons(text: str) -> list[tuple[CodeType, list[tuple[ast.cmpop, CodeType]]]]:
-    """The first side of each comparison, and the operators with the other sides."""
+def _chains(text: str) -> list[ast.Compare]:
+    """The comparisons of a statement, each a chain of one or more."""
     body = ast.parse(text, mode="eval").body
-    comparisons = body.values if isinstance(body, ast.BoolOp) and isinstance(body.op, ast.And) else [body]
-    if not all(
-        isinstance(one, ast.Compare) and all(isinstance(op, _OPERATORS) for op in one.ops) for one in comparisons
-    ):
+    chains = body.values if isinstance(body, ast.BoolOp) and isinstance(body.op, ast.And) else [body]
+    compared = [one for one in chains if isinstance(one, ast.Compare)]
+    if len(compared) < len(chains) or not all(isinstance(op, _OPERATORS) for one in compared for op in one.ops):
         msg = f"a statement must be comparisons by ==, <= or <, joined by `and`, got {text!r}"
         raise InputError(msg)
+    return compared
+
+
+@cache
+def _comparisons(text: str) -> list[tuple[CodeType, list[tuple[ast.cmpop, CodeType]]]]:
+    """The first side of each comparison, and the operators with the other sides."""
+    # Compiling rewrites what it compiles.
     return [
         (_code(one.left), list(zip(one.ops, map(_code, one.comparators), strict=True)))
-        for one in comparisons
-        if isinstance(one, ast.Compare)
+        for one in deepcopy(_chains(text))
     ]
+
+
+def conjuncts(text: str) -> list[str]:
+    """What a statement joins by `and`, each with its chain."""
+    return [ast.unparse(one) for one in _chains(text)]
+
+
+def comparisons(text: str) -> set[str]:
+    """All comparisons of a statement by two, those of a chain one by one."""
+    return {
+        ast.unparse(ast.Compare(left, [operator], [right]))
+        for one in _chains(text)
+        for left, operator, right in zip([one.left, *one.comparators], one.ops, one.comparators, strict=False)
+    }
+
+
+def names(text: str) -> set[str]:
+    """The names in a statement."""
+    return {node.id for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.Name)}
+
+
+@cache
+def moved(name: str) -> Mapping[str, frozenset[str]]:
+    """What each base value of a scenario decides: the names that change with its numbers, or with how many they are."""
+    here, system = scenario(name), DecimalSystem(DIGITS["property"])
+    base = here.fixed[0]
+    before = _Space(here, base, system).names
+
+    def changed(one: str, x: Any) -> set[str]:
+        try:
+            after = _Space(here, {**base, one: x}, system).names
+        except ValueError:
+            # As many as there are of something else.
+            return set()
+        return {term for term in here.meaning if after[term] != before[term]}
+
+    return {one: frozenset(changed(one, _shifted(x)) | changed(one, _longer(x))) for one, x in base.items()}
+
+
+def _shifted(x: Any) -> Any:
+    """Other numbers, each by another small amount; another integer."""
+    if isinstance(x, list | tuple):
+        return [_shifted(entry) if isinstance(entry, list | tuple) else entry + 1 / (64 + i) for i, entry in enumerate(x)]
+    return x + 1 if isinstance(x, int) else x + 1 / 64
+
+
+def _longer(x: Any) -> Any:
+    return [*x, x[-1]] if isinstance(x, list | tuple) else x
 
 
 def _code(expression: ast.expr) -> CodeType:

@@ -174,8 +174,8 @@ CHAPTER = Chapter(
             place="listing of SupConLoss, the first version of the authors' repository",
             published="The listing is offered as the formula of the loss; normalization must be added.",
             latex=r"\text{code}_i=\frac{\tau}{\tau_0}L_i^{out},\ \tau_0=0.07,\quad\text{if }|P(i)|>0"
-            r"\text{ and, in float32, }\frac{1-\max_{a\ne i}s_{ia}}{\tau}<126\log2=87.34",
-            given="every anchor has a positive; a row of the loss",
+            r"\text{ and, in float32, }\frac{\max_as_{ia}-\max_{a\ne i}s_{ia}}{\tau}<126\log2=87.34",
+            given="a row of the loss, s_ia the products of the rows as given, a = i included in the first maximum",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
             repaired="It computes tau / 0.07 times the loss of the rows as given, where every anchor has a positive: "
@@ -194,7 +194,7 @@ CHAPTER = Chapter(
             place="section 3.2.2",
             published="Jensen's inequality gives L_in <= L_out.",
             latex=r"0\le L_i^{out}-L_i^{in}=-\frac1{|P|}\sum_p\log\big(|P|X^{in}_{ip}\big)\le\frac{d^2}{8\tau^2},\quad "
-            r"d=\max_ps_{ip}-\min_ps_{ip}:\ \text{equal if and only if all positives are}",
+            r"d=\max_ps_{ip}-\min_ps_{ip}:\ \text{equal if and only if all}\ s_{ip}\ \text{are}",
             expected=Verdict.AGREES,
             formula="L_in <= L_out == L_in - sum(log(K * x) for x in X_in) / K <= L_in + range_p**2 / (8 * t**2)",
             scenario="positives",
@@ -233,8 +233,9 @@ CHAPTER = Chapter(
             r"\text{ raises it}\iff e_p\,x\,|P|(|P|+1)>S(S+x),\quad S=\sum_ae^{s_{ia}/\tau}",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
-            repaired="Eq. (24) keeps the numerator of |1/S - 1/|P|| alone. More negatives always raise the response;"
-            " one more positive of weight x raises it only if e_p x |P| (|P| + 1) > S (S + x), otherwise it falls.",
+            repaired="Eq. (24) keeps the numerator of |1/S - 1/|P|| alone. Of a positive that is pulled, e_p / S < "
+            "1 / |P|, more negatives raise the response; one more positive of weight x raises 1 / |P| - e_p / S if and "
+            "only if e_p x |P| (|P| + 1) > S (S + x).",
             as_published="abs(e_p[0] / (total - e_p[K - 1]) - 1 / (K - 1)) < abs(P_p[0] - 1 / K)",
             counterexample={
                 "w": (1.0, 0.0),
@@ -297,8 +298,8 @@ CHAPTER = Chapter(
             source="derived here",
             place="for eq. (2); Graf et al. 2021 state the optimum, their text was not read",
             published="In the optimum of a balanced batch, classes collapse to the corners of a regular simplex.",
-            latex=r"\min\frac1b\sum_iL_i=\log\big(l-1+(b-l)e^{-C/((C-1)\tau)}\big),\quad b=Cl,\ d\ge C-1",
-            given="a batch of rows of length 1, as many of each class; at the floor only in D >= C - 1 dimensions",
+            latex=r"\min\frac1b\sum_iL_i=\log\big(l-1+(b-l)e^{-C/((C-1)\tau)}\big),\quad b=Cl,\ D\ge C-1",
+            given="the minimum: a batch of b rows of length 1, l of each of C classes, in D >= C - 1 dimensions",
             expected=Verdict.AGREES,
             formula="0 <= L_out - log(K + len(s_n) * exp((mean(s_n) - mean(s_p)) / t))"
             " <= max(range_p, range_n)**2 / (8 * t**2)",

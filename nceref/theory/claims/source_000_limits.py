@@ -185,7 +185,7 @@ CHAPTER = Chapter(
             source="Wang & Liu 2021",
             place="section 3.2",
             published="As the temperature falls, the entropy of the relative penalties decreases strictly.",
-            latex=r"\frac{dH(r)}{d\tau}=\frac{\mathrm{Var}_r(s)}{\tau^3}\ge0,\qquad\log m\le H(r)\le\log K",
+            latex=r"\frac{dH(r)}{d\tau}=\frac{\mathrm{Var}_r(s)}{\tau^3}\ge0,\qquad\log m\le H(r)\le\log K,\quad m\ \text{tied hardest}",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
             repaired="Strictly if at least two negatives differ. It goes from log m, m tied hardest, up to log K.",
@@ -204,11 +204,12 @@ CHAPTER = Chapter(
             place="last paragraph",
             published="A larger temperature treats all negatives alike, a smaller one turns to the most similar ones.",
             latex=r"\frac{dr_j}{d\tau}=\frac{r_j}{\tau^2}(E_r[s]-s_j),\qquad\frac{dE_r[s]}{d\tau}"
-            r"=-\frac{\mathrm{Var}_r(s)}{\tau^2},\qquad1-m\,r_{\max}\le(K-m)\,e^{-g/\tau}",
+            r"=-\frac{\mathrm{Var}_r(s)}{\tau^2},\qquad1-m\,r_{\max}\le(K-m)\,e^{-g/\tau},"
+            r"\quad m\ \text{tied hardest},\ g\ \text{above the next}",
             expected=Verdict.IMPRECISE,
             repair=Repair.WORDING,
-            repaired="True of the hardest negative, whose share falls as the temperature rises, and of all at or below "
-            "the mean of the negatives, whose shares rise with it. The share of one above that mean and below the "
+            repaired="Where not all negatives are equal: true of the hardest, whose share falls as the temperature "
+            "rises, and of all at or below the mean of the negatives, whose shares rise with it. The share of one above that mean and below the "
             "hardest has a peak, where E_r[s] = s_j: below that temperature it falls with it, however similar the "
             "negative is.",
             scenario="limits",
@@ -230,7 +231,8 @@ CHAPTER = Chapter(
             place="(5); eq. (6)",
             published="The limit of L is the limit of max[s_max - s_+, 0] / tau: a triplet loss with margin 0.",
             latex=r"\lim_{\tau\to0^+}\tau L=\max(\Delta,0),\quad0\le\tau L-\max(\Delta,0)\le\tau\log N;\qquad "
-            r"L-\tfrac{\max(\Delta,0)}{\tau}\to\log m,\ \log(1+m),\ 0\ \text{for}\ \Delta>0,=0,<0",
+            r"L-\tfrac{\max(\Delta,0)}{\tau}\to\log m,\ \log(1+m),\ 0\ \text{for}\ \Delta>0,=0,<0,"
+            r"\quad\Delta=\max_{j\ge1}s_j-s_+,\ m\ \text{tied hardest}",
             expected=Verdict.WRONG,
             repair=Repair.REPLACED,
             repaired="It is the limit of tau L. L itself keeps a constant: log m for m tied hardest negatives above "
@@ -248,7 +250,7 @@ CHAPTER = Chapter(
             source="source 000",
             place="(4)",
             published="In the limit, the sum may be restricted to negatives at least as similar as the positive.",
-            latex=r"0\le L-L_{(4)}\le\sum_{s_j<s_+}e^{(s_j-s_+)/\tau}\to0",
+            latex=r"0\le L-L_{(4)}\le\sum_{s_j<s_+}e^{(s_j-s_+)/\tau}\to0,\quad L_{(4)}\ \text{over the}\ s_j\ge s_+",
             expected=Verdict.AGREES,
             scenario="limits",
             formula="0 <= L - L_restricted <= easy",
@@ -263,10 +265,10 @@ CHAPTER = Chapter(
             place="sentence after (5)",
             published="As the temperature goes to 0, the loss looks at the hardest negative only.",
             latex=r"\tau\frac{\partial L}{\partial s_j}\to\frac1m\ (\Delta>0),\ \frac1{m+1}\ (\Delta=0),\ 0\ (\Delta<0)"
-            r"\quad\text{on each of the }m\text{ hardest}",
+            r"\quad\text{on each of the }m\text{ hardest},\quad\Delta=\max_{j\ge1}s_j-s_+",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
-            repaired="Where a negative is more similar than the positive; tied ones share. Once the positive is the "
+            repaired="Where a negative is at least as similar as the positive; tied ones share. Once the positive is the "
             "most similar, no negative gets a gradient: only the relative penalties still concentrate.",
             scenario="limits",
             as_published="abs(1 - on_hardest) <= 1 / 2",
@@ -284,7 +286,7 @@ CHAPTER = Chapter(
             published="The limits of L and of (1-N)/(N tau) s_+ + 1/(N tau) sum of s_k + log N are the same.",
             latex=r"0\le L-\Big[\log N+\frac{\bar s-s_+}\tau\Big]\le\frac{(s_{\max}-s_{\min})^2}{8\tau^2},\qquad "
             r"\Big|L-\log N-\frac{\bar s-s_+}\tau-\frac{\kappa_2}{2\tau^2}-\frac{\kappa_3}{6\tau^3}\Big|"
-            r"\le\frac{(s_{\max}-s_{\min})^4}{192\,\tau^4}",
+            r"\le\frac{(s_{\max}-s_{\min})^4}{192\,\tau^4},\quad\bar s=\frac1N\sum_js_j,\ \kappa_n=\frac1N\sum_j(s_j-\bar s)^n",
             expected=Verdict.IMPRECISE,
             repair=Repair.WORDING,
             repaired="Every line has the limit log N. Meant is an expansion to first order in 1 / tau; what it leaves "
@@ -308,7 +310,7 @@ CHAPTER = Chapter(
             expected=Verdict.WRONG,
             repair=Repair.REPLACED,
             repaired="The linearized loss is (N-1)/(N tau) times the simple loss with lambda = 1/(N-1), plus log N, at "
-            "every temperature. Near 1 the loss is not linear: its weights differ by up to exp(2 / tau).",
+            "every temperature. Near 1 the loss is not linear: the weights of two negatives differ by exp((s_j - s_k) / tau).",
             counterexample=_far_from_simple,
             formula="(s_mean - s[0]) / t == K / (N * t) * (sum(s[1:]) / K - s[0])"
             " and 0 <= L - log(N) - K / (N * t) * (sum(s[1:]) / K - s[0]) <= (s_max - s_min)**2 / (8 * t**2)"
@@ -325,7 +327,7 @@ CHAPTER = Chapter(
             published="Only negatives above a quantile take part; their relative penalties are renormalized.",
             latex=r"L_{\mathrm{hard}}\le L,\qquad r_j=\frac{e^{s_j/\tau}}{\sum_{s_k\ge s^{(\alpha)}}e^{s_k/\tau}}"
             r"\ \text{on the kept, else }0",
-            given="at least one negative is kept",
+            given="at least one negative is kept, those from s^(alpha) on",
             expected=Verdict.AGREES,
             scenario="limits",
             formula="L_half <= L and [d(L_half, s[j]) for j in dropped] == 0"
@@ -395,8 +397,8 @@ CHAPTER = Chapter(
             expected=Verdict.IMPRECISE,
             repair=Repair.WORDING,
             repaired="Hard negatives matter, not who looks for them: the simple loss over all negatives is behind at "
-            "every "
-            "printed temperature, and over the hardest ones, picked beforehand, it is within a point of the best.",
+            "every printed temperature, and over the hardest ones, picked beforehand, it is less than a point behind the "
+            "best.",
             counterexample=_linear_over_hard_negatives,
             numeric=_behind_without_hard_negatives,
             no_evidence="symbolic, property: accuracies were measured; it takes the images and the networks.",

@@ -194,7 +194,7 @@ CHAPTER = Chapter(
             published="The loss is minus the log of a softmax, or the log of 1 plus the relative weights.",
             latex=r"L=-\log\frac{e^{s_+/\tau}}{\sum_{j\ge0}e^{s_j/\tau}}"
             r"=\log\Big(1+\sum_{j\ge1}e^{(s_j-s_+)/\tau}\Big),\quad 0\preceq\nabla_s^2L\preceq\tfrac1{2\tau^2},\quad "
-            r"\log(1+Ke^{-2/\tau})\le L\le\log(1+Ke^{2/\tau})\text{ for cosines}",
+            r"\log(1+Ke^{-2/\tau})\le L\le\log(1+Ke^{2/\tau})\text{ for cosines},\ K=N-1",
             expected=Verdict.AGREES,
             formula="L == log(1 + sum(exp((x - s[0]) / t) for x in s[1:]))"
             " and sum(d(L, s[j]) for j in range(N)) == 0"
@@ -239,12 +239,13 @@ CHAPTER = Chapter(
             place="Table 1; tolerance: (11)",
             published="120 numbers; tolerance is the mean of similarity times equality of labels.",
             latex=r"E[f_x^\top f_y1_{l(x)=l(y)}]=\Pr[l(x)=l(y)]\,E[f_x^\top f_y\mid l(x)=l(y)],\qquad "
-            r"-L_{\mathrm{uniform}}\le4-\log{}_0F_1(;\tfrac d2;4)",
+            r"-L_{\mathrm{uniform}}\le4-\log{}_0F_1(;\tfrac d2;4)\ \text{in}\ d\ \text{dimensions}",
             given="features of length 1; labels of both samples drawn alike; the printed numbers",
             expected=Verdict.NOT_REPRODUCIBLE,
             repair=Repair.WORDING,
             repaired="The printed tolerances are means given equal labels; (11) is at most the probability of equal "
-            "labels. Tolerance rises with the temperature; the simple loss breaks that trend on SVHN.",
+            "labels. Tolerance of the contrastive loss rises with the temperature; the simple loss breaks that trend on "
+            "SVHN.",
             counterexample=_no_unconditional_mean_is_so_large,
             values=_measured(ROWS, LOSSES),
             total="3100.0267",
@@ -328,7 +329,7 @@ CHAPTER = Chapter(
             "vanishes at contact, where a Coulomb force diverges. With the normalizer held fixed it peaks at s*; else "
             "at a lower s, where (1 - P_j) (1 - s^2) = tau s.",
             scenario="split",
-            given="-1 < s < 1",
+            given="-1 < s[1] < 1, the negative whose force it is",
             as_published="0 < d(push[0], s[1])",
             counterexample={"s": (0.9, 0.99, -0.3), "t": 0.1, "w": 1.0},
             formula="d(log(push[0]), s[1]) == (peak - s[1]) * (s[1] + 1 / peak) / (t * (1 - s[1]**2))"

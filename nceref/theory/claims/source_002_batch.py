@@ -60,7 +60,7 @@ CHAPTER = Chapter(
             repair=Repair.WORDING,
             repaired="Only their ratio counts: what multiplies both changes nothing. A step of descent in the "
             "similarities raises the numerator, which is in the denominator too, and raises the denominator with it "
-            "where P_+ > sum P_j^2: wherever the positive is the most similar.",
+            "where P_+ > sum P_j^2: wherever the positive is the most similar, unless all are equal.",
             scenario="split",
             as_published="0 <= sum(d(L, s[j]) * d(uniformity, s[j]) for j in range(N))",
             counterexample={"s": (0.5, 0.25, -0.45, -0.1), "t": 0.5, "w": 1.0},

@@ -254,7 +254,7 @@ CHAPTER = Chapter(
             place="sections 4 and 5",
             published="A high temperature adjusts gently, right or wrong; a low one sharply, and hardly once right.",
             latex=r"\Big|\frac{\partial L}{\partial s_+}\Big|=\frac{1-P_+}\tau,\qquad "
-            r"\frac1{1+e^{-\Delta/\tau}}\le1-P_+\le K\,e^{\Delta/\tau}",
+            r"\frac1{1+e^{-\Delta/\tau}}\le1-P_+\le K\,e^{\Delta/\tau},\quad\Delta=\max_{j\ge1}s_j-s_+",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
             repaired="True at both ends. Between them, if the positive is the most similar, the pull first grows as "
@@ -288,10 +288,10 @@ CHAPTER = Chapter(
             source=SOURCE,
             place="section 2",
             published="100 samples labeled by quadrant (0, 1, 2, 4); the untrained encoder crowds them together.",
-            latex=r"f(x)=\tanh(W_2W_1x),\qquad f(-x)=-f(x)",
+            latex=r"f(x)=\tanh(WVx),\qquad f(-x)=-f(x)",
             expected=Verdict.IMPRECISE,
             repair=Repair.WORDING,
-            repaired="The labels are 0 to 3. Two layers without bias are one 2 x 2 matrix, so the encoder is odd.",
+            repaired="The labels are 0 to 3. Two layers without bias are one 2 x 2 matrix, and tanh is odd, so the encoder is.",
             counterexample=_labels_of_the_listing,
             scenario="encoder",
             formula="f_back == [-z for z in f] and [(1 + z) / (1 - z) for z in f]"
@@ -337,7 +337,7 @@ CHAPTER = Chapter(
             place="sections 3 and 5",
             published="The smaller the temperature, the closer similar samples get and the farther dissimilar ones.",
             latex=r"-\eta\frac{\partial L}{\partial s_+}=\frac\eta\tau(1-P_+),\qquad "
-            r"e^{\bar s_-/\tau}\le\frac1K\sum_{j\ge1}e^{s_j/\tau}",
+            r"e^{\bar s_-/\tau}\le\frac1K\sum_{j\ge1}e^{s_j/\tau},\quad\eta\ \text{the rate},\ \bar s_-=\frac1K\sum_{j\ge1}s_j",
             given="free classes: four points of length 1 in the plane",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,

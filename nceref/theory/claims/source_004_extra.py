@@ -184,7 +184,8 @@ CHAPTER = Chapter(
             expected=Verdict.IMPRECISE,
             repair=Repair.WORDING,
             repaired="It divides each row by 1 + alpha |P(i)|, which weights classes differently. The prior enters as "
-            "log(q + 1e-9) / supt; the temperature divides contrast logits only; 1e-12 in the sum is felt below 0.05.",
+            "log(q + 1e-9) / supt; the temperature divides contrast logits only; 1e-12 in the sum is felt at "
+            "temperatures below 0.05.",
             scenario="paco",
             counterexample=_sum_is_not_the_mean,
             formula="-(log(P_center) + alpha * sum(log(x) for x in P_positives)) / (1 + alpha * K) == L / W",
@@ -199,7 +200,8 @@ CHAPTER = Chapter(
             place="from source 004",
             published="A negative is pushed with W p, not p; the size of the gradient depends on the class.",
             latex=r"\frac{\partial L_i}{\partial l_k}=Wp_k-w_k,\quad W=1+\alpha K;\qquad "
-            r"\Vert Kp-1_P\Vert_1=2K\big(1-\textstyle\sum_Pp\big)+2\sum_P\max(0,Kp-1)\ \text{for}\ L_{supcon}",
+            r"\Big\Vert\frac{\partial L_{supcon}}{\partial l}\Big\Vert_1=2K\big(1-\textstyle\sum_P\tilde p\big)"
+            r"+2\sum_P\max(0,K\tilde p-1),\quad\tilde p=p/P_{supcon}",
             expected=Verdict.AGREES,
             scenario="paco",
             formula=GRADIENT + " and sum(abs(K * x / p_supcon - 1) for x in P_positives)"
@@ -235,10 +237,11 @@ CHAPTER = Chapter(
             place=BALANCED,
             published="As features gather at the centers, L_supcon must fall: the distance between classes grows.",
             latex=r"\frac{\partial}{\partial\log\mathrm{odds}(p)}\big(\alpha-Wp_+\big)=Wp_+p>0,\qquad "
-            r"\frac{\partial}{\partial\log\mathrm{odds}(p)}\,Wp_-=-Wp_-p<0",
+            r"\frac{\partial}{\partial\log\mathrm{odds}(p)}\,Wp_-=-Wp_-p<0,\quad p=P_{sup}",
             expected=Verdict.IMPRECISE,
             repair=Repair.WORDING,
-            repaired="At fixed shares, the pull on a positive rises with P_sup, and the push on a negative falls.",
+            repaired="At fixed shares among the samples, the pull on a positive rises with P_sup, and the push on a "
+            "negative falls.",
             scenario="paco",
             as_published="0 < sum(d(W * P_negatives[0], center[k]) for k in range(len(center)))",
             counterexample={"alpha": 0.05, "center": (1.5, 0.25), "positives": (0.75, -1.0), "negatives": (0.5, -0.25)},

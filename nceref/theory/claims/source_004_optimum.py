@@ -215,7 +215,6 @@ CHAPTER = Chapter(
             " and L == W * log(W) - alpha * K * log(alpha)"
             " - log(W * P_center) - alpha * sum(log(p * W / alpha) for p in P_positives)",
             scenario="paco",
-            given="0 < alpha",
             derivation="paco-optimum",
             numeric=True,
             random=True,
@@ -232,14 +231,13 @@ CHAPTER = Chapter(
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
             repaired="True of the difference, for the printed sum. The ratio tends to K_h/K_t, not to 1. Divided by "
-            "1 + alpha K, the bounds part as alpha falls from 1 to 1 / sqrt(K_h K_t), where that is below 1, and "
-            "only then approach each other; above 1, they part again towards log(K_h/K_t).",
+            "1 + alpha K, and where K_h K_t > 1, the bounds part as alpha falls from 1 to 1 / sqrt(K_h K_t), and only "
+            "then approach each other; as alpha rises above 1, they part as well, towards log(K_h/K_t).",
             counterexample=_smaller_alpha_wider_gap,
             formula="alpha / W == 1 / (1 / alpha + K)"
             " and d(W * log(W) - alpha * K * log(alpha), alpha) == K * log(K + 1 / alpha)"
             " and d(log(W) - alpha * K / W * log(alpha), alpha) == -K * log(alpha) / W**2",
             scenario="paco",
-            given="0 < alpha",
             symbolic=True,
             numeric=_gaps_of_two_classes,
             random=True,

@@ -187,7 +187,7 @@ CHAPTER = Chapter(
             r"\Big)\le\log\Big(1+\frac{2}{K}10^{-45}e^{2/\tau}\Big)",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
-            repaired="True in float64 for tau >= 0.03; a smaller one lets them in, below about 0.01 visibly.",
+            repaired="True in float64 of cosines for tau >= 0.03; a smaller one lets them in, below about 0.01 visibly.",
             as_published=f"log({MASKED}) - s[0] / t == L_dcl",
             counterexample={"s": (0.9, 0.25, -0.45, -0.1), "t": 0.005},
             formula=f"log({MASKED}) - s[0] / t - L_dcl"
@@ -204,7 +204,8 @@ CHAPTER = Chapter(
             published="Weights proportional to e^(beta s / tau) make hard negatives count more; beta = 0 is debiased.",
             latex=r"\frac{\partial L}{\partial s_j}=\frac{\tilde N}{D\tau}\big[(1+\beta)r_j^{(1+\beta)}-\beta "
             r"r_j^{(\beta)}\big],\quad\tilde N=\frac N{1-\tau^+}\frac{\sum e^{(1+\beta)s/\tau}}{\sum e^{\beta s/\tau}},"
-            r"\quad D=e^{s_+/\tau}+N_g",
+            r"\quad D=e^{s_+/\tau}+\tilde N-\frac{\tau^+}{1-\tau^+}Ne^{s_+/\tau},"
+            r"\quad r^{(b)}=\mathrm{softmax}\frac{bs}\tau\ \text{over the}\ N\ \text{negatives}",
             given="one anchor, off the clamp; beta >= 0, 0 <= tau^+ < 1, tau > 0",
             expected=Verdict.AGREES,
             symbolic=_hard_negatives,
@@ -218,7 +219,7 @@ CHAPTER = Chapter(
             place="main.py of the authors; " + DERIVED,
             published="Subtracting the expected share of positives from the mean over all samples removes the bias.",
             latex=r"p=\tau^+p^++(1-\tau^+)p^-\ \Rightarrow\ \frac{E_p e^f-\tau^+E_{p^+}e^f}{1-\tau^+}=E_{p^-}e^f",
-            given="laws, not samples; 0 <= tau^+ < 1; no clamp",
+            given="laws, not samples: p of all, p^+ of the same class, p^- of others; f any scores; 0 <= tau^+ < 1; no clamp",
             expected=Verdict.AGREES,
             numeric=_rows_of_debiased,
             random=_debiased_in_expectation,

@@ -239,7 +239,7 @@ CHAPTER = Chapter(
             place=DERIVED,
             published="I(x; c) >= log N - L for any critic; the best one is proportional to p(x | c) / p(x).",
             latex=r"\log N-L_N[f]\le\log N-L_N\Big[\frac{p(x|c)}{p(x)}\Big]\le\min(I,\log N),\qquad "
-            r" I-(\log N-L_N)\simeq\frac{\chi^2}{2N}",
+            r" I-(\log N-L_N)\simeq\frac{\chi^2}{2N},\quad\chi^2=E\frac{p(x|c)}{p(x)}-1",
             given="laws: N >= 2 candidates, one from the joint law, the others independent; any positive scores",
             expected=Verdict.AGREES,
             numeric=_reaches_the_information,
@@ -266,7 +266,7 @@ CHAPTER = Chapter(
             place=DERIVED,
             published="The positive attracts with (1 - P_+) / tau, each negative repels with P_j / tau.",
             latex=r"-\frac{\partial L}{\partial u}=\frac1\tau\Big[(1-P_+)\,v^+-\sum_jP_jv_j^-\Big]",
-            given="w is not 0",
+            given="u the anchor, v the candidates, s their products",
             expected=Verdict.AGREES,
             formula="-d(L, s[0]) == (1 - P[0]) / t and [d(L, s[j]) for j in range(1, N)] == [p / t for p in P[1:]]",
             derivation="gradients",
@@ -294,7 +294,8 @@ CHAPTER = Chapter(
             place="clip/model.py of the authors; " + DERIVED,
             published="Cosines times exp(t), t = log(1 / 0.07) at first; cross-entropy along rows and along columns.",
             latex=r"G=\frac1{2N}(\mathrm{softmax}_{row}+\mathrm{softmax}_{col}-2I),\quad\frac{\partial L}{\partial u}"
-            r"=e^tGv,\quad\frac{\partial L}{\partial v}=e^tG^\top u,\quad\frac{\partial L}{\partial t}=\sum G\odot l",
+            r"=e^tGv,\quad\frac{\partial L}{\partial v}=e^tG^\top u,\quad\frac{\partial L}{\partial t}=\sum G\odot l,"
+            r"\quad l=e^tuv^\top",
             given="a batch of N >= 2 pairs; t is the log of the scale",
             expected=Verdict.AGREES,
             symbolic=_clip_by_logits,
@@ -305,11 +306,11 @@ CHAPTER = Chapter(
             id="SIG-1",
             title="sigmoid loss: gradient, and what b = -10 is for",
             source="Zhai et al. 2023 (SigLIP)",
-            place="siglip.py of big_vision; " + DERIVED,
+            place="trainers/proj/image_text/siglip.py of big_vision, t and b of configs/proj/image_text/SigLIP_demo.ipynb; " + DERIVED,
             published="Every pair is a binary problem; t = 10 and b = -10 at first, against the many negatives.",
-            latex=r"L=-\frac1N\sum_{ij}\log\sigma\big(y_{ij}(t\,x_i\cdot y_j+b)\big),\quad e_{ij}=-\frac{y_{ij}}N"
-            r"\sigma\big(-y_{ij}(tX_{ij}+b)\big);\quad\partial_X=te,\ \partial_t=\textstyle\sum eX,\ \partial_b=\sum e",
-            given="a batch of N pairs: all N^2 of them, divided by N",
+            latex=r"L=-\frac1N\sum_{ij}\log\sigma\big(c_{ij}(tX_{ij}+b)\big),\quad e_{ij}=-\frac{c_{ij}}N"
+            r"\sigma\big(-c_{ij}(tX_{ij}+b)\big);\quad\partial_X=te,\ \partial_t=\textstyle\sum eX,\ \partial_b=\sum e",
+            given="a batch of N pairs: all N^2 of them, of cosines X_ij and labels c_ij, 1 if i = j and else -1, divided by N",
             expected=Verdict.AGREES,
             symbolic=_siglip_pair,
             numeric=_siglip_at_the_start,

@@ -257,8 +257,9 @@ CHAPTER = Chapter(
             place="Theorem 1, as quoted in a note",
             published="L - log M tends to alignment plus uniformity; the deviation is O(M^(-2/3)), later O(M^(-1/2)).",
             latex=r"\lim_{M\to\infty}(L-\log M)=-\frac1\tau E[s_+]+E_x\log E_{x^-}e^{f_x^\top f_{x^-}/\tau},\qquad "
-            r"\text{deviation }\frac1M\Big[\frac{e^{s_+/\tau}}A-\frac V{2A^2}\Big]+O(M^{-2})",
-            given="the law of the features, of length 1; negatives independent of the anchor; tau > 0",
+            r"\text{deviation }\frac1ME\Big[\frac{e^{s_+/\tau}}A-\frac V{2A^2}\Big]+O(M^{-2}),\quad A,V\ \text{mean and variance of}\ "
+            r"e^{f_x^\top f_{x^-}/\tau}\ \text{given}\ x",
+            given="the law of the features, of length 1; M negatives independent of the anchor; tau > 0",
             expected=Verdict.AGREES,
             numeric=_rate_is_one_over_m,
             random=_limit_and_its_minimizer,
@@ -272,7 +273,7 @@ CHAPTER = Chapter(
             published="The uniform law on the sphere minimizes uniformity.",
             latex=r"\log E\,e^{\kappa u\cdot v}=\log{}_0F_1\big(;\tfrac d2;\tfrac{\kappa^2}4\big),\qquad "
             r"\min L_{\mathrm{uniform}}(t)=\log{}_0F_1(;\tfrac d2;t^2)-2t\approx-4+\tfrac8d\ (t=2)",
-            given="laws on the sphere, t > 0; of samples only with the diagonal",
+            given="laws on the sphere in d dimensions, u and v uniform on it, t > 0; of samples only with the diagonal",
             expected=Verdict.AGREES,
             symbolic=_two_spheres,
             numeric=_integral_over_the_sphere,
@@ -285,13 +286,13 @@ CHAPTER = Chapter(
             place="Theorem 1, as quoted in a note; finitely many points: derived here",
             published="Perfect alignment and the uniform law are optimal in the limit, whatever the temperature.",
             latex=r"L=\tfrac1N\sum_i\log\sum_je^{(z_i^\top z_j-1)/\tau}\ge\log\big(1+(N-1)e^{-\frac N{(N-1)\tau}}\big),"
-            r"\quad\text{attained by the simplex if }N\le D+1",
+            r"\quad\text{attained by the simplex if }N\le D+1\ \text{in}\ D\ \text{dimensions}",
             given="N points of length 1, each its own positive, a mean over all; tau > 0",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
             repaired="True of the limit (WI-2), and of up to D + 1 aligned points, which are best as a simplex. Other "
             "numbers of points may be best otherwise: five in space form a square pyramid at 0.1, and a triangular "
-            "bipyramid at 0.2; in between, at 0.1452, both are level.",
+            "bipyramid at 0.2; both are level between 0.1452 and 0.1453.",
             counterexample=_cold_and_warm_differ,
             numeric=_search_finds_both,
             random=_simplex_is_least,

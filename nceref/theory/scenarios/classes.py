@@ -47,7 +47,7 @@ def terms(m, base):
 SCENARIO = Scenario(
     name="classes",
     setting="one sample",
-    given="2 <= C and 0 < scale and 0 < counts and 0 <= margin and -1 < cosines < 1",
+    given="2 <= C and 0 < scale and 0 < counts and 0 <= margin < pi and -1 < cosines < 1",
     meaning={
         "cosines": "cosines to the class weights, the own class first",
         "counts": "training samples of each class",

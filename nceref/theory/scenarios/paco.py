@@ -49,7 +49,7 @@ def terms(m, base):
 SCENARIO = Scenario(
     name="paco",
     setting="one anchor",
-    given="1 <= K and 1 <= M and 0 <= alpha",
+    given="1 <= K and 1 <= M and 0 < alpha",
     meaning={
         "alpha": "weight of each positive beside the weight 1 of the center",
         "center": "logits of the class centers, that of the own class first",
