@@ -256,7 +256,11 @@ def meanings(claim: Claim) -> list[tuple[str, str]]:
     here = scenario(claim.scenario)
     # A capital letter of the precise statement is the same name.
     letters = re.findall(r"[A-Z]", re.sub(r"\\text\{[^}]*\}|\\[A-Za-z]+", " ", claim.latex))
-    named = {*re.findall(r"\w+", " ".join([claim.formula, *_hypotheses(claim)])), *letters, *(_used(claim) & {*here.drawn})}
+    named = {
+        *re.findall(r"\w+", " ".join([claim.formula, *_hypotheses(claim)])),
+        *letters,
+        *(_used(claim) & {*here.drawn}),
+    }
     return [(name, words) for name, words in here.meaning.items() if name in named]
 
 

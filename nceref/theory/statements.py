@@ -218,7 +218,9 @@ def moved(name: str) -> Mapping[str, frozenset[str]]:
 def _shifted(x: Any) -> Any:
     """Other numbers, each by another small amount; another integer."""
     if isinstance(x, list | tuple):
-        return [_shifted(entry) if isinstance(entry, list | tuple) else entry + 1 / (64 + i) for i, entry in enumerate(x)]
+        return [
+            _shifted(entry) if isinstance(entry, list | tuple) else entry + 1 / (64 + i) for i, entry in enumerate(x)
+        ]
     return x + 1 if isinstance(x, int) else x + 1 / 64
 
 

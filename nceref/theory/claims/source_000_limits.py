@@ -185,7 +185,8 @@ CHAPTER = Chapter(
             source="Wang & Liu 2021",
             place="section 3.2",
             published="As the temperature falls, the entropy of the relative penalties decreases strictly.",
-            latex=r"\frac{dH(r)}{d\tau}=\frac{\mathrm{Var}_r(s)}{\tau^3}\ge0,\qquad\log m\le H(r)\le\log K,\quad m\ \text{tied hardest}",
+            latex=r"\frac{dH(r)}{d\tau}=\frac{\mathrm{Var}_r(s)}{\tau^3}\ge0,\qquad\log m\le H(r)\le\log K,\quad"
+            r" m\ \text{tied hardest}",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
             repaired="Strictly if at least two negatives differ. It goes from log m, m tied hardest, up to log K.",
@@ -209,7 +210,8 @@ CHAPTER = Chapter(
             expected=Verdict.IMPRECISE,
             repair=Repair.WORDING,
             repaired="Where not all negatives are equal: true of the hardest, whose share falls as the temperature "
-            "rises, and of all at or below the mean of the negatives, whose shares rise with it. The share of one above that mean and below the "
+            "rises, and of all at or below the mean of the negatives, whose shares rise with it. The share of one "
+            "above that mean and below the "
             "hardest has a peak, where E_r[s] = s_j: below that temperature it falls with it, however similar the "
             "negative is.",
             scenario="limits",
@@ -219,7 +221,7 @@ CHAPTER = Chapter(
             " and d(r_mean, t) == -r_var / t**2 and d(max(*r), t) <= 0 and mean(s[1:]) <= r_mean <= max(*s[1:])"
             " and 0 <= [d(r[j], t) for j in range(K) if s[j + 1] <= mean(s[1:])]"
             " and 1 - ties * max(*r) <= others * exp(below / t)",
-            symbolic="[d(p, t) for p in r] == [p / t**2 * (r_mean - x) for p, x in zip(r, s[1:])]"
+            symbolic="[d(r[j], t) for j in range(K)] == [r[j] / t**2 * (r_mean - s[j + 1]) for j in range(K)]"
             " and d(r_mean, t) == -r_var / t**2",
             numeric=True,
             random=True,
@@ -268,7 +270,8 @@ CHAPTER = Chapter(
             r"\quad\text{on each of the }m\text{ hardest},\quad\Delta=\max_{j\ge1}s_j-s_+",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
-            repaired="Where a negative is at least as similar as the positive; tied ones share. Once the positive is the "
+            repaired="Where a negative is at least as similar as the positive; tied ones share. Once the positive is "
+            "the "
             "most similar, no negative gets a gradient: only the relative penalties still concentrate.",
             scenario="limits",
             as_published="abs(1 - on_hardest) <= 1 / 2",
@@ -286,7 +289,8 @@ CHAPTER = Chapter(
             published="The limits of L and of (1-N)/(N tau) s_+ + 1/(N tau) sum of s_k + log N are the same.",
             latex=r"0\le L-\Big[\log N+\frac{\bar s-s_+}\tau\Big]\le\frac{(s_{\max}-s_{\min})^2}{8\tau^2},\qquad "
             r"\Big|L-\log N-\frac{\bar s-s_+}\tau-\frac{\kappa_2}{2\tau^2}-\frac{\kappa_3}{6\tau^3}\Big|"
-            r"\le\frac{(s_{\max}-s_{\min})^4}{192\,\tau^4},\quad\bar s=\frac1N\sum_js_j,\ \kappa_n=\frac1N\sum_j(s_j-\bar s)^n",
+            r"\le\frac{(s_{\max}-s_{\min})^4}{192\,\tau^4},\quad\bar s=\frac1N\sum_js_j,\ \kappa_n="
+            r"\frac1N\sum_j(s_j-\bar s)^n",
             expected=Verdict.IMPRECISE,
             repair=Repair.WORDING,
             repaired="Every line has the limit log N. Meant is an expansion to first order in 1 / tau; what it leaves "
@@ -310,7 +314,8 @@ CHAPTER = Chapter(
             expected=Verdict.WRONG,
             repair=Repair.REPLACED,
             repaired="The linearized loss is (N-1)/(N tau) times the simple loss with lambda = 1/(N-1), plus log N, at "
-            "every temperature. Near 1 the loss is not linear: the weights of two negatives differ by exp((s_j - s_k) / tau).",
+            "every temperature. Near 1 the loss is not linear: the weights of two negatives differ by exp((s_j - "
+            "s_k) / tau).",
             counterexample=_far_from_simple,
             formula="(s_mean - s[0]) / t == K / (N * t) * (sum(s[1:]) / K - s[0])"
             " and 0 <= L - log(N) - K / (N * t) * (sum(s[1:]) / K - s[0]) <= (s_max - s_min)**2 / (8 * t**2)"
@@ -397,7 +402,8 @@ CHAPTER = Chapter(
             expected=Verdict.IMPRECISE,
             repair=Repair.WORDING,
             repaired="Hard negatives matter, not who looks for them: the simple loss over all negatives is behind at "
-            "every printed temperature, and over the hardest ones, picked beforehand, it is less than a point behind the "
+            "every printed temperature, and over the hardest ones, picked beforehand, it is less than a point behind "
+            "the "
             "best.",
             counterexample=_linear_over_hard_negatives,
             numeric=_behind_without_hard_negatives,

@@ -173,16 +173,18 @@ CHAPTER = Chapter(
             source=SOURCE,
             place="section on the temperature in contrastive learning",
             published="Without a temperature the loss of a hard negative is small; one below 1 makes it larger.",
-            latex=r"\frac{d}{d\tau}\frac{P_j}{\tau}=\frac{P_j}{\tau^3}(E_P[s]-s_j-\tau),\quad\frac{d}{d\tau}\frac{P_j}{\tau}<0\ \text{ if } s_j\ge E_P[s]",
+            latex=r"\frac{d}{d\tau}\frac{P_j}{\tau}=\frac{P_j}{\tau^3}(E_P[s]-s_j-\tau),\quad\frac{d}{d\tau}"
+            r"\frac{P_j}{\tau}<0\ \text{ if } s_j\ge E_P[s]",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
-            repaired="True of the gradient of every negative at or above E_P[s], so of one that no candidate exceeds. The "
+            repaired="True of the gradient of every negative at or above E_P[s], so of one that no candidate "
+            "exceeds. The "
             "loss itself may be smaller below 1.",
             as_published="L < log(sum(exp(2 * x) for x in s)) - 2 * s[0]",
             counterexample={"s": (0.25, 0.5, -0.45, -0.1), "t": 1.0},
             formula="[d(P[j] / t, t) for j in range(N)] == [P[j] / t**3 * (expected - s[j] - t) for j in range(N)]"
-            " and d(max(*P) / t, t) < 0",
-            symbolic="[d(p / t, t) for p in P] == [p / t**3 * (expected - x - t) for p, x in zip(P, s)]",
+            " and [d(P[j] / t, t) for j in range(1, N) if expected <= s[j]] < 0",
+            symbolic="[d(P[j] / t, t) for j in range(N)] == [P[j] / t**3 * (expected - s[j] - t) for j in range(N)]",
             numeric=True,
             random=True,
         ),

@@ -198,7 +198,7 @@ CHAPTER = Chapter(
             published="The noise is the negatives, and NCE with a temperature is InfoNCE.",
             latex=r"\frac{\partial L_{\mathrm{InfoNCE}}}{\partial s_j}=\frac{P_j-\delta_{j0}}\tau,\quad\sum_jP_j=1,"
             r"\qquad\frac{\partial L_{\mathrm{NCE}}}{\partial s_j}=\frac{h_j-\delta_{j0}}\tau,\quad "
-            r"h=\frac{e^{s/\tau}}{e^{s/\tau}+Kp_n}",
+            r"h=\frac{e^{s/\tau}}{e^{s/\tau}+K}\ \text{for}\ K\ \text{noise samples of density 1}",
             expected=Verdict.IMPRECISE,
             repair=Repair.WORDING,
             repaired="NCE is binary: data against samples of a noise of known density, and a learned normalizer. "
@@ -217,15 +217,14 @@ CHAPTER = Chapter(
             source=SOURCE,
             place="three-line formula in the section on how it works",
             published="If positives coincide, alignment is about the positive pair only, uniformity about negatives.",
-            latex=r"L=-\frac{s_+}\tau+\log\big(e^{s_+/\tau}+S\big),\qquad "
+            latex=r"L=-\frac{s_+}\tau+\log\big(e^{s_+/\tau}+S\big),\quad S=\sum_{j\ge1}e^{s_j/\tau},\qquad "
             r"0\le\log\frac{e^{1/\tau}+S}{e^{s_+/\tau}+S}\le\frac{1-s_+}\tau\,\frac{e^{1/\tau}}{e^{1/\tau}+S},"
             r"\qquad 1-Ke^{\Delta/\tau}\le P_+\le e^{-\Delta/\tau},\quad\Delta=\max_{j\ge1}s_j-s_+",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
             repaired="Unit vectors and perfect alignment; alignment is then the constant -1 / tau. Otherwise the "
             "uniformity term moves with the positive by P_+ / tau: at low temperature nearly as much as alignment "
-            "where "
-            "the positive is the most similar, and hardly at all where a negative is.",
+            "where the positive is the most similar, and hardly at all where a negative is.",
             scenario="split",
             as_published="d(uniformity, s[0]) == 0",
             counterexample={"s": (0.9, 0.25, -0.45, -0.1), "t": 0.07, "w": 1.0},
@@ -244,7 +243,7 @@ CHAPTER = Chapter(
             published="Uniform features help clustering and linear separation; the more uniform, the more information.",
             latex=r"h(p)=\log|S^{d-1}|-\mathrm{KL}(p\,\|\,u)\le\log|S^{d-1}|,\qquad "
             r"h(\mathrm{vMF}_\kappa)=\log\frac{4\pi\sinh\kappa}\kappa+1-\kappa\coth\kappa\text{ on }S^2",
-            given="densities on the sphere in space; kappa > 0",
+            given="densities on the sphere, u the uniform one; of von Mises and Fisher in space, kappa > 0",
             expected=Verdict.WRONG,
             repair=Repair.REPLACED,
             repaired="Uniformity does not know the labels, and labels may alternate on a uniform set. What holds: the "
@@ -263,7 +262,7 @@ CHAPTER = Chapter(
             "get the same representation.",
             latex=r"s_j=1\ \forall j:\quad L=\log N,\quad -\frac{s_+}\tau=-\frac1\tau=\min,\quad "
             r"L_{\mathrm{uniform}}=0=\max;\qquad L_{\mathrm{uniform}}(z_{\pi(1)},\dots,z_{\pi(n)})"
-            r"=L_{\mathrm{uniform}}(z_1,\dots,z_n)\ \text{for every}\ \pi",
+            r"=L_{\mathrm{uniform}}(z_1,\dots,z_n)\ \text{for every permutation}\ \pi",
             given="collapse and descent: a batch of rows of length 1, free points",
             expected=Verdict.IMPRECISE,
             repair=Repair.WORDING,
@@ -285,7 +284,8 @@ CHAPTER = Chapter(
             place="section on the temperature coefficient",
             published="Near 0 only the hardest negative counts and its gradient grows, at infinity all count alike; "
             "the temperature must not be too small.",
-            latex=r"\frac{1-r_{\max}}{r_{\max}}\le(K-1)e^{-g/\tau},\qquad "
+            latex=r"\frac{1-r_{\max}}{r_{\max}}\le(K-1)e^{-g/\tau},\ g\ "
+            r"\text{from the hardest negative to the next},\qquad "
             r"\frac{e^{-2/\tau}}K\le r_j\le\frac{e^{2/\tau}}K,\qquad 1-P_+\le Ke^{(\max_js_j-s_+)/\tau}",
             expected=Verdict.IMPRECISE,
             repair=Repair.WORDING,

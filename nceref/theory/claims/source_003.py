@@ -291,7 +291,8 @@ CHAPTER = Chapter(
             latex=r"f(x)=\tanh(WVx),\qquad f(-x)=-f(x)",
             expected=Verdict.IMPRECISE,
             repair=Repair.WORDING,
-            repaired="The labels are 0 to 3. Two layers without bias are one 2 x 2 matrix, and tanh is odd, so the encoder is.",
+            repaired="The labels are 0 to 3. Two layers without bias are one 2 x 2 matrix, and tanh is odd, so the "
+            "encoder is.",
             counterexample=_labels_of_the_listing,
             scenario="encoder",
             formula="f_back == [-z for z in f] and [(1 + z) / (1 - z) for z in f]"
@@ -337,7 +338,8 @@ CHAPTER = Chapter(
             place="sections 3 and 5",
             published="The smaller the temperature, the closer similar samples get and the farther dissimilar ones.",
             latex=r"-\eta\frac{\partial L}{\partial s_+}=\frac\eta\tau(1-P_+),\qquad "
-            r"e^{\bar s_-/\tau}\le\frac1K\sum_{j\ge1}e^{s_j/\tau},\quad\eta\ \text{the rate},\ \bar s_-=\frac1K\sum_{j\ge1}s_j",
+            r"e^{\bar s_-/\tau}\le\frac1K\sum_{j\ge1}e^{s_j/\tau},\quad\eta\ \text{the rate},\ \bar s_-="
+            r"\frac1K\sum_{j\ge1}s_j",
             given="free classes: four points of length 1 in the plane",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,

@@ -254,7 +254,12 @@ CHAPTER = Chapter(
             repaired="The limit is cross-entropy - log P_sup: the samples stay in the denominator and are all pushed "
             "away, those of the same class too. It is cross-entropy only if they are taken out, or as P_sup goes to 1.",
             as_published="L == L_sup",
-            counterexample={"alpha": 0.0, "center": (1.0, 0.0, -1.0), "positives": (1.0, 0.5), "negatives": (0.5, 0.0)},
+            counterexample={
+                "alpha": 1e-9,
+                "center": (1.0, 0.0, -1.0),
+                "positives": (1.0, 0.5),
+                "negatives": (0.5, 0.0),
+            },
             formula="L == L_sup - log(p_sup) - alpha * sum(log(p) for p in P_positives)",
             scenario="paco",
             derivation="paco-decomposition",

@@ -203,7 +203,7 @@ CHAPTER = Chapter(
             " == [scale * (P_counts[k] - int(k == 0)) for k in range(C)]"
             " and [counts[k] * d(L_counts, counts[k]) for k in range(C)]"
             " == [P_counts[k] - int(k == 0) for k in range(C)]"
-            " and sum(P_counts[k] - int(k == 0) for k in range(C)) == 0",
+            " and sum(P_counts) == 1",
             derivation="balanced-softmax",
             symbolic="[counts[k] * d(L_counts, counts[k]) for k in range(C)]"
             " == [P_counts[k] - int(k == 0) for k in range(C)] and sum(P_counts) == 1",
@@ -252,7 +252,8 @@ CHAPTER = Chapter(
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
             repaired="True of balanced classes with room for a simplex, K <= d + 1. Without the room it depends on it, "
-            "as in WI-4, and so it does of unbalanced classes: in the example, small ones approach each other as it rises.",
+            "as in WI-4, and so it does of unbalanced classes: in the example, small ones approach each other as it "
+            "rises.",
             counterexample=_best_arrangements_move,
             numeric=_simplex_at_every_temperature,
             random=_never_below_the_floor,

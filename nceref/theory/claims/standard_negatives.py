@@ -183,11 +183,13 @@ CHAPTER = Chapter(
             source="raminnakhli/Decoupled-Contrastive-Learning",
             place="loss/dcl.py at 50991ef",
             published="The anchor itself and its positive are masked by adding log(1e-45) = -103.6 to their logits.",
+            given="rows of length 1: the bound, and the product of the anchor with itself",
             latex=r"0\le L_{masked}-L_{DCL}=\log\Big(1+10^{-45}\,\frac{e^{1/\tau}+e^{s_+/\tau}}{\sum e^{s_j/\tau}}"
             r"\Big)\le\log\Big(1+\frac{2}{K}10^{-45}e^{2/\tau}\Big)",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
-            repaired="True in float64 of cosines for tau >= 0.03; a smaller one lets them in, below about 0.01 visibly.",
+            repaired="True in float64 of cosines for tau >= 0.03; a smaller one lets them in, below about 0.01 "
+            "visibly.",
             as_published=f"log({MASKED}) - s[0] / t == L_dcl",
             counterexample={"s": (0.9, 0.25, -0.45, -0.1), "t": 0.005},
             formula=f"log({MASKED}) - s[0] / t - L_dcl"
@@ -219,7 +221,8 @@ CHAPTER = Chapter(
             place="main.py of the authors; " + DERIVED,
             published="Subtracting the expected share of positives from the mean over all samples removes the bias.",
             latex=r"p=\tau^+p^++(1-\tau^+)p^-\ \Rightarrow\ \frac{E_p e^f-\tau^+E_{p^+}e^f}{1-\tau^+}=E_{p^-}e^f",
-            given="laws, not samples: p of all, p^+ of the same class, p^- of others; f any scores; 0 <= tau^+ < 1; no clamp",
+            given="laws, not samples: p of all, p^+ of the same class, p^- of others; f any scores; 0 <= tau^+ < 1; "
+            "no clamp",
             expected=Verdict.AGREES,
             numeric=_rows_of_debiased,
             random=_debiased_in_expectation,

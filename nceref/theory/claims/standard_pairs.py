@@ -306,11 +306,13 @@ CHAPTER = Chapter(
             id="SIG-1",
             title="sigmoid loss: gradient, and what b = -10 is for",
             source="Zhai et al. 2023 (SigLIP)",
-            place="trainers/proj/image_text/siglip.py of big_vision, t and b of configs/proj/image_text/SigLIP_demo.ipynb; " + DERIVED,
+            place="trainers/proj/image_text/siglip.py of big_vision, t and b of "
+            "configs/proj/image_text/SigLIP_demo.ipynb; " + DERIVED,
             published="Every pair is a binary problem; t = 10 and b = -10 at first, against the many negatives.",
             latex=r"L=-\frac1N\sum_{ij}\log\sigma\big(c_{ij}(tX_{ij}+b)\big),\quad e_{ij}=-\frac{c_{ij}}N"
             r"\sigma\big(-c_{ij}(tX_{ij}+b)\big);\quad\partial_X=te,\ \partial_t=\textstyle\sum eX,\ \partial_b=\sum e",
-            given="a batch of N pairs: all N^2 of them, of cosines X_ij and labels c_ij, 1 if i = j and else -1, divided by N",
+            given="a batch of N pairs: all N^2 of them, of cosines X_ij and labels c_ij, 1 if i = j and else -1, "
+            "divided by N",
             expected=Verdict.AGREES,
             symbolic=_siglip_pair,
             numeric=_siglip_at_the_start,

@@ -257,7 +257,8 @@ CHAPTER = Chapter(
             place="Theorem 1, as quoted in a note",
             published="L - log M tends to alignment plus uniformity; the deviation is O(M^(-2/3)), later O(M^(-1/2)).",
             latex=r"\lim_{M\to\infty}(L-\log M)=-\frac1\tau E[s_+]+E_x\log E_{x^-}e^{f_x^\top f_{x^-}/\tau},\qquad "
-            r"\text{deviation }\frac1ME\Big[\frac{e^{s_+/\tau}}A-\frac V{2A^2}\Big]+O(M^{-2}),\quad A,V\ \text{mean and variance of}\ "
+            r"\text{deviation }\frac1ME\Big[\frac{e^{s_+/\tau}}A-\frac V{2A^2}\Big]+O(M^{-2}),\quad A,V\ "
+            r"\text{mean and variance of}\ "
             r"e^{f_x^\top f_{x^-}/\tau}\ \text{given}\ x",
             given="the law of the features, of length 1; M negatives independent of the anchor; tau > 0",
             expected=Verdict.AGREES,
