@@ -313,7 +313,7 @@ SYSTEM = statements.DecimalSystem(50)
 def allowed(claim, base):
     """Whether the hypotheses hold there: those of the scenario, and those of the claim that are a statement."""
     given = [statements.scenario(claim.scenario).given]
-    if re.fullmatch(r"[-\d.]+ <=? [\w ]+(<=? [-\d.]+)?|[\w ]+ <=? [-\d.]+", claim.given):
+    if re.fullmatch(r"[-\d.]+ <=? [\w\[\] ]+(<=? [-\d.]+)?|[\w\[\] ]+ <=? [-\d.]+", claim.given):
         given.append(claim.given)
     return all(statements.evaluate(text, claim.scenario, base, SYSTEM).holds for text in given)
 
@@ -349,6 +349,7 @@ def test_a_hypothesis_excludes_where_the_statement_has_no_value_or_is_false(one,
 ONCE = [
     ("WL-12", "[d(r[j], t) for j in range(K) if r[j] < max(*r)] <= 0", {"s": (0.0, 0.9, -0.5, -0.8), "t": 0.05}),
     ("IS-6", "d(P[1] - P[2], t) <= 0", {"s": (3.0, 2.0, 1.0), "t": 0.5}),
+    ("IS-7", "[d(P[j] / t, t) for j in range(1, N) if s[j] == max(*s[1:])] < 0", {"s": (0.9, 0.1), "t": 0.3}),
     ("NC-3", "1 / 2 <= P[0]", {"s": (0.25, 0.9, -0.45), "t": 0.05, "w": 1.0}),
 ]
 

@@ -68,6 +68,39 @@ def test_a_claim_says_what_it_is_about_and_how_its_evidence_is_carried_out(one):
         assert re.search(r"\d|[Oo]ne|[Ff]our", claim.random.__doc__)
 
 
+def test_hypotheses_are_those_of_what_the_formula_uses():
+    shown = {one: claims_page.conditions(CLAIMS[one]) for one in ("WL-5", "WL-9", "PC-4", "PC-10", "QT-8", "BS-1")}
+    # The simple loss has the weight and no temperature; the push of a negative has a temperature and no weight.
+    assert "0 <= w" in shown["WL-5"]
+    assert "0 < t" not in shown["WL-5"]
+    assert shown["WL-9"] == "one anchor and its cosines; 2 <= N, 0 < t, -1 <= s <= 1; -1 < s[1] < 1"
+    assert shown["PC-4"] == "one anchor; 1 <= K, 1 <= M"
+    assert shown["PC-10"] == "one anchor; 0 < alpha, 0 < K"
+    assert shown["QT-8"] == "one anchor of the toy, its encoder, and its candidates"
+    assert "margin" not in shown["BS-1"]
+
+
+@sweep("one", [one for one, claim in CLAIMS.items() if claim.formula])
+def test_what_is_not_named_among_the_hypotheses_and_draws_does_not_move_the_formula(one):
+    claim, system = CLAIMS[one], statements.DecimalSystem(30)
+    here, used = SCENARIOS[claim.scenario], claims_page._used(claim)
+    for base in here.fixed[:2]:
+        before = statements.evaluate(claim.formula, claim.scenario, base, system)
+        other = {name: x if name in used else statements._shifted(x) for name, x in base.items()}
+        assert statements.evaluate(claim.formula, claim.scenario, other, system) == before
+
+
+PARTS = {"WL-2": True, "PC-13": True, "PC-21": True, "IS-7": True, "WL-1": False, "SC-4": False}
+
+
+@sweep(("one", "part"), PARTS.items())
+def test_evidence_by_another_formula_says_so_and_has_its_text(one, part):
+    claim = CLAIMS[one]
+    text = claims_page.carried_out(claim, "symbolic")
+    assert text.startswith(f"{'a part of the formula' if part else 'another formula'}, {claim.symbolic}, of SymPy")
+    assert text.endswith(SCENARIOS[claim.scenario].symbols.__doc__)
+
+
 @pytest.mark.parametrize("width", [40, 80])
 @pytest.mark.parametrize("one", [max(of_one, key=lambda claim: len(claim.formula)).id for of_one in STATED])
 def test_names_are_not_broken_into_lines(one, width, monkeypatch):

@@ -333,7 +333,7 @@ CHAPTER = Chapter(
             "vanishes at contact, where a Coulomb force diverges. With the normalizer held fixed it peaks at s*; else "
             "at a lower s, where (1 - P_j) (1 - s^2) = tau s.",
             scenario="split",
-            given="-1 < s[1] < 1, the negative whose force it is",
+            given="-1 < s[1] < 1",
             as_published="0 < d(push[0], s[1])",
             counterexample={"s": (0.9, 0.99, -0.3), "t": 0.1, "w": 1.0},
             formula="d(log(push[0]), s[1]) == (peak - s[1]) * (s[1] + 1 / peak) / (t * (1 - s[1]**2))"
