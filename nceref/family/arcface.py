@@ -161,7 +161,8 @@ LOSS = Loss(
     latex=r"L_i = -\log\frac{e^{s\cos(\theta_{y_i}+m)}}{e^{s\cos(\theta_{y_i}+m)} + \sum_{k\ne y_i} e^{s\cos\theta_k}}",
     gradient="dL_i/dcos theta_y = (p_y - 1) s sin(theta_y + m) / sin(theta_y), (p_y - 1) s past the linear fallback;"
     "  dL_i/dcos theta_k = p_k s;"
-    "  dL_i/ds = sum_k p_k c_k - c_y,  c the cosines with the margin: c_y = cos(theta_y + m) or its fallback",
+    "  dL_i/ds = sum_k p_k c_k - c_y,  p = softmax(s c),  c the cosines with the margin: c_y = cos(theta_y + m) or its "
+    "fallback",
     parameters=(
         EMBEDDINGS,
         CLASS_WEIGHTS,

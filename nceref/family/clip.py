@@ -64,7 +64,8 @@ LOSS = Loss(
     text="L = (1/2N) sum_i [ -log softmax_j(t x_i.y_j)_i - log softmax_j(t x_j.y_i)_i ]",
     latex=r"L = \frac1{2N}\sum_{i=1}^{N}\Big[-\log\frac{e^{t\,x_i\cdot y_i}}{\sum_j e^{t\,x_i\cdot y_j}}"
     r" - \log\frac{e^{t\,x_i\cdot y_i}}{\sum_j e^{t\,x_j\cdot y_i}}\Big]",
-    gradient="dL/dl = (softmax_rows + softmax_columns - 2 I) / 2N,  dL/dt = sum (dL/dl) x.y",
+    gradient="dL/dl_ij = (softmax_k(l_ik)_j + softmax_k(l_kj)_i - 2 [i = j]) / 2N,  l_ij = t x_i.y_j,"
+    "  dL/dt = sum_ij (dL/dl_ij) x_i.y_j",
     parameters=(
         Array("image", ("N", "D"), "Image embeddings; row i belongs to text i."),
         Array("text", ("N", "D"), "Text embeddings."),
@@ -72,7 +73,7 @@ LOSS = Loss(
         NORMALIZE,
     ),
     sources=(
-        Source("openai/CLIP", "model.py, forward and logit_scale", "authors' code"),
+        Source("openai/CLIP", "clip/model.py, forward and logit_scale: the logits", "authors' code"),
         Source("mlfoundations/open_clip", "src/open_clip/loss.py, ClipLoss", "third-party code"),
         Source("own derivation", "CLIP-1, G-5", "derived here"),
     ),

@@ -63,7 +63,7 @@ LOSS = Loss(
     text="L_i = -log( e^(s (cos theta_y - m)) / (e^(s (cos theta_y - m)) + sum_{k!=y} e^(s cos theta_k)) )",
     latex=r"L_i = -\log\frac{e^{s(\cos\theta_{y_i}-m)}}{e^{s(\cos\theta_{y_i}-m)} + \sum_{k\ne y_i} e^{s\cos\theta_k}}",
     gradient="dL_i/dcos theta_k = s (p_k - [k = y]);"
-    "  dL_i/ds = sum_k p_k c_k - c_y,  c_k = cos theta_k - m [k = y]",
+    "  dL_i/ds = sum_k p_k c_k - c_y,  p = softmax(s c),  c_k = cos theta_k - m [k = y]",
     parameters=(
         EMBEDDINGS,
         CLASS_WEIGHTS,

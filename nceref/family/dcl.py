@@ -43,7 +43,7 @@ LOSS = Loss(
     text="L_i = -s_ip/T + log sum_{j not in {i,p}} exp(s_ij/T),  p the other view of i, s_ij = z_i.z_j",
     latex=r"L_i = -\frac{z_i\cdot z_{p(i)}}{\tau} + \log\sum_{j\notin\{i,p(i)\}} e^{z_i\cdot z_j/\tau}",
     gradient="dL_i/ds_ip = -1/T,  dL_i/ds_ij = softmax over negatives / T;  dL_i/dT = -sum_j s_ij dL_i/ds_ij / T;"
-    "  dL/dZ = (G + G') Z, G = dL/ds",
+    "  dL/dz = (G + G^T) z,  G = dL/ds",
     parameters=(Z1, Z2, TEMPERATURE, NORMALIZE),
     sources=(
         Source(

@@ -65,7 +65,7 @@ LOSS = Loss(
     latex=r"L_i = -w_i\frac{z_i\cdot z_{p(i)}}{\tau} + \log\sum_{j\notin\{i,p(i)\}} e^{z_i\cdot z_j/\tau},\qquad"
     r" w_i = 2 - \frac{e^{z_i\cdot z_{p(i)}/\sigma}}{\frac1N\sum_k e^{z_k\cdot z_{p(k)}/\sigma}}",
     gradient="dL_i/ds_ip = -w_i/T,  dL_i/ds_ij = softmax over negatives / T,  none through w;"
-    "  dL_i/dT = -sum_j s_ij dL_i/ds_ij / T;  dL/dZ = (G + G') Z, G = dL/ds",
+    "  dL_i/dT = -sum_j s_ij dL_i/ds_ij / T;  dL/dz = (G + G^T) z,  G = dL/ds",
     parameters=(
         Z1,
         Z2,
@@ -78,7 +78,9 @@ LOSS = Loss(
             "raminnakhli/Decoupled-Contrastive-Learning", "loss/dcl.py at 50991ef (2 - softmax, not 2 - N softmax)",
             "third-party code",
         ),
-        Source("lightly-ai/lightly", "loss/dcl_loss.py, DCLWLoss (2 - N softmax, detached)", "third-party code"),
+        Source(
+            "lightly-ai/lightly", "lightly/loss/dcl_loss.py, DCLWLoss (2 - N softmax, detached)", "third-party code",
+        ),
     ),
     formula=formula,
     plan=plan,

@@ -125,7 +125,7 @@ LOSS = Loss(
     gradient="dL_i/ds_ij = e^(s_ij/T) / ((1 - prior) (e^+ + Ng) T), 0 on the clamp;"
     "  dL_i/ds_ip = -(Ng + prior n e^+ / (1 - prior)) / ((e^+ + Ng) T), on the clamp -Ng / ((e^+ + Ng) T);"
     "  dL_i/dT = -sum_j s_ij dL_i/ds_ij / T, p among the j, on the clamp Ng (1 + s_ip) / ((e^+ + Ng) T^2);"
-    "  dL/dZ = (G + G') Z, G = dL/ds",
+    "  dL/dz = (G + G^T) z,  G = dL/ds",
     parameters=(Z1, Z2, TEMPERATURE, PRIOR, NORMALIZE),
     sources=(
         Source("chingyaoc/DCL", "main.py, train, debiased", "authors' code"),

@@ -91,7 +91,8 @@ LOSS = Loss(
     summary="Debiased contrastive loss with importance weights on hard negatives.",
     text="L_i = -log( e^+ / (e^+ + Ng) ),  Ng = max( (n sum_j e^((1+b)s_ij/T) / sum_j e^(b s_ij/T) - prior n e^+)"
     " / (1 - prior), n e^(-1/T) ),"
-    "  e^+ = exp(s_ip/T), p the other view of i, j over the n = 2N - 2 others, s_ij = z_i.z_j",
+    "  e^+ = exp(s_ip/T), p the other view of i, j over the n = 2N - 2 others, s_ij = z_i.z_j,"
+    "  b the concentration",
     latex=r"L_i = -\log\frac{e^{s_{ip}/\tau}}{e^{s_{ip}/\tau}+N_g},\qquad N_g = \max\Big\{\frac1{1-\tau^+}\Big(n"
     r"\frac{\sum_j e^{(1+\beta)s_{ij}/\tau}}{\sum_j e^{\beta s_{ij}/\tau}} "
     r" - \tau^+ n\, e^{s_{ip}/\tau}\Big),\ n\, e^{-1/\tau}\Big\}",
@@ -100,7 +101,7 @@ LOSS = Loss(
     "  r^(b) = softmax of b s/T over the negatives;"
     "  dL_i/ds_ip = -(Ng + prior n e^+ / (1 - prior)) / ((e^+ + Ng) T), on the clamp -Ng / ((e^+ + Ng) T);"
     "  dL_i/dT = -sum_j s_ij dL_i/ds_ij / T, p among the j, on the clamp Ng (1 + s_ip) / ((e^+ + Ng) T^2);"
-    "  dL/dZ = (G + G') Z, G = dL/ds",
+    "  dL/dz = (G + G^T) z,  G = dL/ds",
     parameters=(
         Z1,
         Z2,

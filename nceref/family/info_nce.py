@@ -56,7 +56,8 @@ LOSS = Loss(
     text="L_i = -log( exp(q_i.k_i/T) / sum_j exp(q_i.k_j/T) ),"
     "  j over all keys, or over the own key and the negatives",
     latex=r"L_i = -\log\frac{e^{q_i\cdot k_i/\tau}}{\sum_{j=1}^{N} e^{q_i\cdot k_j/\tau}}",
-    gradient="dL_i/ds_ij = (P_ij - [j = i]) / T;  dL_i/dT = (s_ii - sum_j P_ij s_ij) / T^2",
+    gradient="dL_i/ds_ij = (P_ij - [j = i]) / T,  s_ij = q_i.k_j,  P_i = softmax(s_i/T);"
+    "  dL_i/dT = (s_ii - sum_j P_ij s_ij) / T^2",
     parameters=(
         QUERIES,
         KEYS,

@@ -46,7 +46,8 @@ LOSS = Loss(
     text="L_i = -log( exp(q_i.k_i/T) / (exp(q_i.k_i/T) + sum_{k in queue} exp(q_i.k/T)) )",
     latex=r"L_i = -\log\frac{e^{q_i\cdot k_i/\tau}}{e^{q_i\cdot k_i/\tau}"
     r" + \sum_{k\in\text{queue}} e^{q_i\cdot k/\tau}}",
-    gradient="dL_i/ds_ij = (P_ij - [j is the own key]) / T, passed on to the query only;"
+    gradient="dL_i/ds_ij = (P_ij - [j is the own key]) / T, passed on to the query only,"
+    "  s_ij the products of q_i with the own key and the queue,  P_i = softmax(s_i/T);"
     "  dL_i/dT = (s_own - sum_j P_ij s_ij) / T^2",
     parameters=(
         QUERIES,

@@ -73,7 +73,7 @@ LOSS = Loss(
     text="L = mean_data softplus(-u) + nu mean_noise softplus(u),  u = logit - log p_noise - log nu",
     latex=r"L = -\frac1N\sum_{i=1}^{N}\log h(x_i) - \frac{\nu}{M}\sum_{j=1}^{M}\log\big(1-h(y_j)\big),\qquad"
     r" h = \sigma(\log p_m - \log p_n - \log\nu)",
-    gradient="dL/dlogit = -(1 - h)/N on data, nu h/M on noise",
+    gradient="dL/dlogit = -(1 - h)/N on data, nu h/M on noise,  h = sigmoid(u)",
     parameters=(
         Array("data_logits", ("N",), "Unnormalized log-density of the model at the data.", **_VECTOR),
         Array("noise_logits", ("M",), "The same at the noise samples.", **_VECTOR),

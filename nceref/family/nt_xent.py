@@ -48,8 +48,9 @@ LOSS = Loss(
     summary="NT-Xent of SimCLR: the other view among all rows of both views but the anchor.",
     text="L_i = -log( exp(s_ip/T) / sum_{j!=i} exp(s_ij/T) ),  p the other view of i, s_ij = z_i.z_j, 2N anchors",
     latex=r"L_i = -\log\frac{e^{z_i\cdot z_{p(i)}/\tau}}{\sum_{j\ne i} e^{z_i\cdot z_j/\tau}},\qquad i=1,\dots,2N",
-    gradient="dL_i/ds_ij = (P_ij - [j = p]) / T;  dL_i/dT = (s_ip - sum_j P_ij s_ij) / T^2;"
-    "  a row is anchor and candidate: dL/dZ = (G + G') Z, G = dL/ds",
+    gradient="dL_i/ds_ij = (P_ij - [j = p]) / T,  P_i = softmax of s_ij/T over j != i;"
+    "  dL_i/dT = (s_ip - sum_j P_ij s_ij) / T^2;"
+    "  a row is anchor and candidate: dL/dz = (G + G^T) z,  G = dL/ds",
     parameters=(Z1, Z2, TEMPERATURE, NORMALIZE),
     sources=(
         Source("google-research/simclr", "objective.py (returns the sum of both directions)", "authors' code"),

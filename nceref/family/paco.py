@@ -205,7 +205,8 @@ LOSS = Loss(
     latex=r"L_i = \sum_{z_+\in P(i)\cup\{c_y\}} -w(z_+)"
     r"\log\frac{e^{z_+\cdot T(x_i)}}{\sum_{z_k\in A(i)\cup C} e^{z_k\cdot T(x_i)}},"
     r"\qquad w = \alpha \text{ on } P(i),\ 1 \text{ on } c_y",
-    gradient="dL_i/dlogit_k = W p_k - w_k,  W = 1 + alpha |P(i)|,  w_k = alpha on P(i), 1 on c_y, else 0;"
+    gradient="dL_i/dlogit_k = W p_k - w_k,  W = 1 + alpha |P(i)|,  w_k = alpha on P(i), 1 on c_y, else 0,"
+    "  p the softmax over all logits of E_i;"
     "  normalized form: divided by W;"
     "  dL_i/dT = -sum_a s_ia dL_i/dlogit_a / T^2 over the rows a, whose logit is s_ia/T;  dL_i/db_k = dL_i/dlogit_k",
     parameters=(

@@ -57,7 +57,8 @@ LOSS = Loss(
     text="L = -(1/N) sum_ij log sigmoid(y_ij (t x_i.y_j + b)),  y_ij = 1 if i = j else -1",
     latex=r"L = -\frac1N\sum_{i,j=1}^{N}\log\sigma\big(y_{ij}(t\,x_i\cdot y_j + b)\big),"
     r"\qquad y_{ij} = 2\cdot 1[i=j]-1",
-    gradient="dL/dl_ij = -y_ij sigmoid(-y_ij l_ij) / N,  dL/dt = sum (dL/dl) x.y,  dL/db = sum dL/dl",
+    gradient="dL/dl_ij = -y_ij sigmoid(-y_ij l_ij) / N,  l_ij = t x_i.y_j + b,"
+    "  dL/dt = sum_ij (dL/dl_ij) x_i.y_j,  dL/db = sum_ij dL/dl_ij",
     parameters=(
         Array("image", ("N", "D"), "Image embeddings; row i belongs to text i."),
         Array("text", ("N", "D"), "Text embeddings."),
@@ -66,7 +67,7 @@ LOSS = Loss(
         NORMALIZE,
     ),
     sources=(
-        Source("google-research/big_vision", "siglip.py", "authors' code"),
+        Source("google-research/big_vision", "big_vision/trainers/proj/image_text/siglip.py", "authors' code"),
         Source("own derivation", "SIG-1, G-8, optimum for a given scale and bias", "derived here"),
         Source("Lee, Chang & Sohn 2024, arXiv:2402.12613", "abstract: optimum from simplex to antipodal", "paper"),
         Source("Bangachev et al. 2025, arXiv:2509.18552", "abstract: trained scale and bias bring it to 0", "paper"),

@@ -96,8 +96,9 @@ LOSS = Loss(
     "  w = 1 or the weights of `mask`, a over all rows of all views, s_ia = z_i.z_a",
     latex=r"L_i = -\log\Big\{\frac1{|P(i)|}"
     r"\sum_{p\in P(i)}\frac{e^{z_i\cdot z_p/\tau}}{\sum_{a\ne i} e^{z_i\cdot z_a/\tau}}\Big\}",
-    gradient="dL_i/ds_ia = (P_ia - w_ia e^(s_ia/T) / sum_{p in P} w_ip e^(s_ip/T)) / T,  w = 0 off P;"
-    "  dL_i/dT = -sum_a s_ia dL_i/ds_ia / T;  dL/dZ = (G + G') Z, G = dL/ds",
+    gradient="dL_i/ds_ia = (P_ia - w_ia e^(s_ia/T) / sum_{p in P} w_ip e^(s_ip/T)) / T,  w = 0 off P,"
+    "  P_ia = exp(s_ia/T) / sum_{b!=i} exp(s_ib/T);"
+    "  dL_i/dT = -sum_a s_ia dL_i/ds_ia / T;  dL/dz = (G + G^T) z,  G = dL/ds",
     parameters=(
         VIEWS,
         Labels(LABELS.name, LABELS.shape, LABELS.meaning, required=False),

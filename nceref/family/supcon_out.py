@@ -136,10 +136,11 @@ LOSS = Loss(
     "  a over all rows of all views and of the queue, s_ia = z_i.z_a",
     latex=r"L_i = \frac{-1}{|P(i)|}"
     r"\sum_{p\in P(i)}\log\frac{e^{z_i\cdot z_p/\tau}}{\sum_{a\ne i} e^{z_i\cdot z_a/\tau}}",
-    gradient="dL_i/ds_ia = (P_ia - w_ia / |P|) / T,  w = 0 off P; sum form: (|P| P_ia - w_ia) / T;"
+    gradient="dL_i/ds_ia = (P_ia - w_ia / |P|) / T,  w = 0 off P; sum form: (|P| P_ia - w_ia) / T,"
+    "  P_ia = exp(s_ia/T) / sum_{b!=i} exp(s_ib/T);"
     "  dL_i/dT = -sum_a s_ia dL_i/ds_ia / T;"
     "  with a base temperature T0 both times T/T0, and dL_i/dT + L_i/T of the L_i that has this factor;"
-    "  dL/dZ = (G + G') Z, G = dL/ds",
+    "  dL/dz = (G + G^T) z,  G = dL/ds",
     parameters=(
         VIEWS,
         Labels(LABELS.name, LABELS.shape, LABELS.meaning, required=False),

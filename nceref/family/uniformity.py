@@ -88,7 +88,8 @@ LOSS = Loss(
     summary="Log of the mean Gaussian potential between points: what spreads them over the sphere.",
     text="L = log mean_{i<j} exp(-t |x_i - x_j|^2)",
     latex=r"L = \log\frac{2}{N(N-1)}\sum_{i<j} e^{-t\lVert x_i - x_j\rVert^2}",
-    gradient="pairs i < j: dL/dx_i = -2t sum_j w_ij (x_i - x_j),  w_ij = exp(-t d_ij^2) / sum_{k<l} exp(-t d_kl^2)",
+    gradient="pairs i < j: dL/dx_i = -2t sum_j w_ij (x_i - x_j),  w_ij = exp(-t d_ij^2) / sum_{k<l} exp(-t d_kl^2),"
+    "  d_ij = |x_i - x_j|",
     parameters=(
         Array("x", ("N", "D"), "Points, one a row."),
         Scalar("t", "t", "Sharpness of the potential.", default=2.0, low=0.0, constant=True, typical=(1.0, 3.0)),

@@ -44,7 +44,8 @@ def alignment(x, y, exponent=2.0, **_):
 
 
 def uniformity(x, t=2.0, **_):
-    """pairs i < j: dL/dx_i = -2t sum_j w_ij (x_i - x_j),  w_ij = exp(-t d_ij^2) / sum_{k<l} exp(-t d_kl^2)"""
+    """pairs i < j: dL/dx_i = -2t sum_j w_ij (x_i - x_j),  w_ij = exp(-t d_ij^2) / sum_{k<l} exp(-t d_kl^2),
+    d_ij = |x_i - x_j|"""
     apart = x[:, None] - x[None]
     e = np.exp(-t * (apart**2).sum(axis=2)) * ~np.eye(len(x), dtype=bool)
     w = e / (e.sum() / 2)
@@ -52,16 +53,18 @@ def uniformity(x, t=2.0, **_):
 
 
 def nt_xent(z1, z2, temperature, **_):
-    """dL_i/ds_ij = (P_ij - [j = p]) / T;  dL_i/dT = (s_ip - sum_j P_ij s_ij) / T^2;
-    a row is anchor and candidate: dL/dZ = (G + G') Z, G = dL/ds"""
+    """dL_i/ds_ij = (P_ij - [j = p]) / T,  P_i = softmax of s_ij/T over j != i;
+    dL_i/dT = (s_ip - sum_j P_ij s_ij) / T^2;
+    a row is anchor and candidate: dL/dz = (G + G^T) z,  G = dL/ds"""
     s, p, others, slopes = two_views(z1, z2)
     P, T = over(others | p, s / temperature), temperature
     return slopes((P - p) / T, (s[p] - (P * s).sum(axis=1)) / T**2)
 
 
 def dcl(z1, z2, temperature, **_):
-    """dL_i/ds_ip = -1/T,  dL_i/ds_ij = softmax over negatives / T;  dL_i/dT = -sum_j s_ij dL_i/ds_ij / T;
-    dL/dZ = (G + G') Z, G = dL/ds"""
+    """dL_i/ds_ip = -1/T,  dL_i/ds_ij = softmax over negatives / T;
+    dL_i/dT = -sum_j s_ij dL_i/ds_ij / T;
+    dL/dz = (G + G^T) z,  G = dL/ds"""
     s, p, others, slopes = two_views(z1, z2)
     g = (over(others, s / temperature) - p) / temperature
     return slopes(g, homogeneous(s, g, temperature))
@@ -69,7 +72,8 @@ def dcl(z1, z2, temperature, **_):
 
 def dclw(z1, z2, temperature, sigma=0.5, **_):
     """dL_i/ds_ip = -w_i/T,  dL_i/ds_ij = softmax over negatives / T,  none through w;
-    dL_i/dT = -sum_j s_ij dL_i/ds_ij / T;  dL/dZ = (G + G') Z, G = dL/ds"""
+    dL_i/dT = -sum_j s_ij dL_i/ds_ij / T;
+    dL/dz = (G + G^T) z,  G = dL/ds"""
     s, p, others, slopes = two_views(z1, z2)
     mass = np.exp(s[p] / sigma)
     w = 2 - mass / mass.mean()
@@ -96,7 +100,7 @@ def debiased(z1, z2, temperature, positive_prior=0.1, **_):
     """dL_i/ds_ij = e^(s_ij/T) / ((1 - prior) (e^+ + Ng) T), 0 on the clamp;
     dL_i/ds_ip = -(Ng + prior n e^+ / (1 - prior)) / ((e^+ + Ng) T), on the clamp -Ng / ((e^+ + Ng) T);
     dL_i/dT = -sum_j s_ij dL_i/ds_ij / T, p among the j, on the clamp Ng (1 + s_ip) / ((e^+ + Ng) T^2);
-    dL/dZ = (G + G') Z, G = dL/ds"""
+    dL/dz = (G + G^T) z,  G = dL/ds"""
     s, _, others, _ = two_views(z1, z2)
     e = np.exp(s / temperature) * others
     return clamped(z1, z2, temperature, positive_prior, e, e.sum(axis=1))[0]
@@ -107,7 +111,7 @@ def hcl(z1, z2, temperature, positive_prior=0.1, concentration=1.0, **_):
     W = n sum e^((1+b)s/T) / sum e^(bs/T) / (1 - prior),  r^(b) = softmax of b s/T over the negatives;
     dL_i/ds_ip = -(Ng + prior n e^+ / (1 - prior)) / ((e^+ + Ng) T), on the clamp -Ng / ((e^+ + Ng) T);
     dL_i/dT = -sum_j s_ij dL_i/ds_ij / T, p among the j, on the clamp Ng (1 + s_ip) / ((e^+ + Ng) T^2);
-    dL/dZ = (G + G') Z, G = dL/ds"""
+    dL/dz = (G + G^T) z,  G = dL/ds"""
     s, _, others, _ = two_views(z1, z2)
     b, s = concentration, s / temperature
     up, level = np.exp((1 + b) * s) * others, np.exp(b * s) * others
@@ -122,7 +126,8 @@ def query_slopes(queries, keys, g, by_t):
 
 
 def info_nce(queries, keys, temperature, **_):
-    """dL_i/ds_ij = (P_ij - [j = i]) / T;  dL_i/dT = (s_ii - sum_j P_ij s_ij) / T^2"""
+    """dL_i/ds_ij = (P_ij - [j = i]) / T,  s_ij = q_i.k_j,  P_i = softmax(s_i/T);
+    dL_i/dT = (s_ii - sum_j P_ij s_ij) / T^2"""
     s, T = queries @ keys.T, temperature
     P = softmax(s / T)
     return query_slopes(queries, keys, (P - np.eye(len(s))) / T, (np.diag(s) - (P * s).sum(axis=1)) / T**2)
@@ -138,7 +143,8 @@ def hard_contrastive(queries, keys, temperature, fraction, **_):
 
 
 def moco(queries, keys, queue, temperature, **_):
-    """dL_i/ds_ij = (P_ij - [j is the own key]) / T, passed on to the query only;
+    """dL_i/ds_ij = (P_ij - [j is the own key]) / T, passed on to the query only,
+    s_ij the products of q_i with the own key and the queue,  P_i = softmax(s_i/T);
     dL_i/dT = (s_own - sum_j P_ij s_ij) / T^2"""
     own, T = (queries * keys).sum(axis=1), temperature
     s = np.concatenate([own[:, None], queries @ queue.T], axis=1)
@@ -158,14 +164,16 @@ def simple(queries, keys, negative_weight=None, **_):
 
 
 def clip(image, text, logit_scale, **_):
-    """dL/dl = (softmax_rows + softmax_columns - 2 I) / 2N,  dL/dt = sum (dL/dl) x.y"""
+    """dL/dl_ij = (softmax_k(l_ik)_j + softmax_k(l_kj)_i - 2 [i = j]) / 2N,  l_ij = t x_i.y_j,
+    dL/dt = sum_ij (dL/dl_ij) x_i.y_j"""
     s, t, n = image @ text.T, logit_scale, len(image)
     g = (softmax(t * s) + softmax(t * s, axis=0) - 2 * np.eye(n)) / (2 * n)
     return {"image": t * g @ text, "text": t * g.T @ image, "logit_scale": (g * s).sum()}
 
 
 def siglip(image, text, logit_scale, logit_bias=0.0, **_):
-    """dL/dl_ij = -y_ij sigmoid(-y_ij l_ij) / N,  dL/dt = sum (dL/dl) x.y,  dL/db = sum dL/dl"""
+    """dL/dl_ij = -y_ij sigmoid(-y_ij l_ij) / N,  l_ij = t x_i.y_j + b,  dL/dt = sum_ij (dL/dl_ij) x_i.y_j,
+    dL/db = sum_ij dL/dl_ij"""
     s, t, n = image @ text.T, logit_scale, len(image)
     y = 2 * np.eye(n) - 1
     g = -y / (1 + np.exp(y * (t * s + logit_bias))) / n
@@ -190,7 +198,7 @@ def balanced_softmax(logits, target, class_counts, temperature=1.0):
 
 
 def nce(data_logits, noise_logits, data_log_noise, noise_log_noise, noise_ratio):
-    """dL/dlogit = -(1 - h)/N on data, nu h/M on noise"""
+    """dL/dlogit = -(1 - h)/N on data, nu h/M on noise,  h = sigmoid(u)"""
     on_data, on_noise = (
         1 / (1 + np.exp(-(x - noise - np.log(noise_ratio))))
         for x, noise in ((data_logits, data_log_noise), (noise_logits, noise_log_noise))
@@ -211,7 +219,8 @@ def class_slopes(embeddings, class_weights, by_cosine, by_s):
 def arcface(embeddings, class_weights, target, margin=0.5, scale=64.0, fallback="none", **_):
     """dL_i/dcos theta_y = (p_y - 1) s sin(theta_y + m) / sin(theta_y), (p_y - 1) s past the linear fallback;
     dL_i/dcos theta_k = p_k s;
-    dL_i/ds = sum_k p_k c_k - c_y,  c the cosines with the margin: c_y = cos(theta_y + m) or its fallback"""
+    dL_i/ds = sum_k p_k c_k - c_y,  p = softmax(s c),
+    c the cosines with the margin: c_y = cos(theta_y + m) or its fallback"""
     cosines, own = embeddings @ class_weights.T, np.arange(len(class_weights)) == np.asarray(target)[:, None]
     theta, s, m = np.arccos(cosines[own]), scale, margin
     past = (theta > np.pi - m) & (fallback == "linear")
@@ -224,7 +233,8 @@ def arcface(embeddings, class_weights, target, margin=0.5, scale=64.0, fallback=
 
 
 def cosface(embeddings, class_weights, target, margin=0.35, scale=64.0, **_):
-    """dL_i/dcos theta_k = s (p_k - [k = y]);  dL_i/ds = sum_k p_k c_k - c_y,  c_k = cos theta_k - m [k = y]"""
+    """dL_i/dcos theta_k = s (p_k - [k = y]);
+    dL_i/ds = sum_k p_k c_k - c_y,  p = softmax(s c),  c_k = cos theta_k - m [k = y]"""
     own = np.arange(len(class_weights)) == np.asarray(target)[:, None]
     c = embeddings @ class_weights.T - margin * own
     p = softmax(scale * c)
@@ -241,10 +251,11 @@ def weights(labels, mask):
 
 
 def supcon_out(embeddings, labels=None, temperature=1.0, mask=None, form="mean", base_temperature=None, **_):
-    """dL_i/ds_ia = (P_ia - w_ia / |P|) / T,  w = 0 off P; sum form: (|P| P_ia - w_ia) / T;
+    """dL_i/ds_ia = (P_ia - w_ia / |P|) / T,  w = 0 off P; sum form: (|P| P_ia - w_ia) / T,
+    P_ia = exp(s_ia/T) / sum_{b!=i} exp(s_ib/T);
     dL_i/dT = -sum_a s_ia dL_i/ds_ia / T;
     with a base temperature T0 both times T/T0, and dL_i/dT + L_i/T of the L_i that has this factor;
-    dL/dZ = (G + G') Z, G = dL/ds"""
+    dL/dz = (G + G^T) z,  G = dL/ds"""
     s, T, inside = embeddings @ embeddings.T, temperature, weights(labels, mask)
     P, count = over(~np.eye(len(s), dtype=bool), s / T), inside.sum(axis=1, keepdims=True)
     g = (P - inside / count) / T if form == "mean" else (count * P - inside) / T
@@ -259,8 +270,10 @@ def supcon_out(embeddings, labels=None, temperature=1.0, mask=None, form="mean",
 
 
 def supcon_in(embeddings, labels=None, temperature=1.0, mask=None, **_):
-    """dL_i/ds_ia = (P_ia - w_ia e^(s_ia/T) / sum_{p in P} w_ip e^(s_ip/T)) / T,  w = 0 off P;
-    dL_i/dT = -sum_a s_ia dL_i/ds_ia / T;  dL/dZ = (G + G') Z, G = dL/ds"""
+    """dL_i/ds_ia = (P_ia - w_ia e^(s_ia/T) / sum_{p in P} w_ip e^(s_ip/T)) / T,  w = 0 off P,
+    P_ia = exp(s_ia/T) / sum_{b!=i} exp(s_ib/T);
+    dL_i/dT = -sum_a s_ia dL_i/ds_ia / T;
+    dL/dz = (G + G^T) z,  G = dL/ds"""
     s, T = embeddings @ embeddings.T, temperature
     e = weights(labels, mask) * np.exp(s / T)
     g = (over(~np.eye(len(s), dtype=bool), s / T) - e / e.sum(axis=1, keepdims=True)) / T
@@ -268,9 +281,11 @@ def supcon_in(embeddings, labels=None, temperature=1.0, mask=None, **_):
 
 
 def paco(embeddings, labels, centers, alpha, temperature, form="sum", center_features=None, center_bias=None, **_):
-    """dL_i/dlogit_k = W p_k - w_k,  W = 1 + alpha |P(i)|,  w_k = alpha on P(i), 1 on c_y, else 0;
+    """dL_i/dlogit_k = W p_k - w_k,  W = 1 + alpha |P(i)|,  w_k = alpha on P(i), 1 on c_y, else 0,
+    p the softmax over all logits of E_i;
     normalized form: divided by W;
-    dL_i/dT = -sum_a s_ia dL_i/dlogit_a / T^2 over the rows a, whose logit is s_ia/T;  dL_i/db_k = dL_i/dlogit_k"""
+    dL_i/dT = -sum_a s_ia dL_i/dlogit_a / T^2 over the rows a, whose logit is s_ia/T;
+    dL_i/db_k = dL_i/dlogit_k"""
     s, n, T = embeddings @ embeddings.T, len(embeddings), temperature
     features = embeddings if center_features is None else center_features
     of_centers = features @ centers.T + (0.0 if center_bias is None else center_bias)
