@@ -133,7 +133,7 @@ def overview(shown: Sequence[Claim]) -> Page:
             )
             page.grid([line], label, 3, widest, styles=styles, indent=GAP)
     page.print(f"\n{tally(by_id)}")
-    page.print("Evidence: S symbolic, N 50 digits, P random instances. All about one: nceref claims WL-13")
+    page.print("Evidence: S symbolic, N numeric, P random instances. All about one: nceref claims WL-13")
     return page
 
 

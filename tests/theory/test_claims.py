@@ -379,6 +379,10 @@ def test_the_pages_count_the_statements_that_have_no_evidence_and_name_them(page
     assert f"{len(CLAIMS)} statements. {len(CLAIMS) - len(without)} have evidence" in text
     assert re.search(rf"\b{len(without)} (have none|are about)", text)
     named = re.search(r"have none \(([^)]*)\)", text)
+    kinds = [kind for claim in CLAIMS.values() for kind in claim.evidence()]
+    evaluated = sum(not callable(claim.numeric) and bool(claim.numeric) for claim in CLAIMS.values())
+    counts = f"{kinds.count('symbolic')} by symbols, {kinds.count('numeric')} by numbers ({evaluated} of them a formula"
+    assert page != "docs/claims.md" or (counts in text and f"{kinds.count('property')} on random instances" in text)
     assert named is None or named[1].split(", ") == without
     for one in without:
         assert CLAIMS[one].expected is Verdict.NOT_REPRODUCIBLE
