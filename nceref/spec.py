@@ -1,7 +1,7 @@
 """What the declaration of a loss is made of: frozen data without behavior."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -96,15 +96,17 @@ Parameter = Array | Labels | Scalar | Choice
 
 @dataclass(frozen=True)
 class Relation:
-    """A statement about two losses, with its evidence: `sides(losses, rng)` returns two things that must be equal.
+    """A statement about two losses, with its evidence: `sides(losses, inputs)` returns two things that must be equal.
 
-    `other` names the neighbor. With ``kind="<="`` the left side must not exceed the right one.
+    `other` names the neighbor; `inputs` are arguments of the loss that declares the relation. With ``kind="<="`` the
+    left side must not exceed the right one. `given` is the hypothesis, as that of a property.
     """
 
     other: str
     statement: str
     sides: Callable[[Any, Any], tuple[Any, Any]]
     kind: Literal["==", "<="] = "=="
+    given: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -91,12 +91,15 @@ def holds_for(loss: Loss, name: str, inputs: Mapping[str, Any]) -> bool:
 
     `name`: of the property. `inputs`: arguments by name; what has a default may be left out.
     """
-    if name not in loss.properties:
-        return False
+    return name in loss.properties and fulfills(loss, loss.properties[name], inputs)
+
+
+def fulfills(loss: Loss, hypothesis: Mapping[str, Any], inputs: Mapping[str, Any]) -> bool:
+    """Whether arguments have the settings of a hypothesis; what has a default may be left out."""
     parameters = {p.name: p for p in loss.parameters}
     return all(
         any(_is(parameters[key], inputs.get(key, default_of(parameters[key])), level) for level in _several(allowed))
-        for key, allowed in loss.properties[name].items()
+        for key, allowed in hypothesis.items()
     )
 
 
@@ -130,7 +133,7 @@ def _words(name: str, level: Any) -> str:
     return f"{name} of {level}" if level == EQUAL_WEIGHTS[-1] else f"{name}={level!r}"
 
 
-def statement(loss: Loss, name: str, sentence: str) -> str:
-    """The sentence of a property with the hypothesis under which the loss declares it."""
-    clause = in_words(loss.properties[name])
-    return f"{sentence} Only {clause}." if clause else sentence
+def statement(sentence: str, hypothesis: Mapping[str, Any]) -> str:
+    """A sentence with the hypothesis under which a loss declares it."""
+    clause = in_words(hypothesis)
+    return f"{sentence}{'' if sentence.endswith('.') else '.'} Only {clause}." if clause else sentence

@@ -71,7 +71,7 @@ class Sizes:
         return self.read - self.values.keys()
 
     def absent(self, reason: str) -> None:
-        """Note why there is no value: ``needs D >= 255``."""
+        """Note why there is no value, one reason of perhaps several: ``known for D >= 255``."""
         self.reasons.append(reason)
 
     @property
@@ -134,6 +134,7 @@ class Sizes:
     def paco_chance(self) -> float | None:
         """(1 + a K) E log(C + sum of e^(s/T) over the other rows), K positives, all center logits 0."""
         others, factor = self.views * self.n + self.queue - 1, 1 + self.alpha * self.positives
+        known = self.form == "normalized" or self._positives_known()
         if self.dim is None or others < 1:
             level = math.log(others + self.classes)
         elif self.temperature < _COLDEST:
@@ -143,7 +144,7 @@ class Sizes:
             level = mean_log_sum(int(others), 1 / self.temperature, int(self.dim), plus=float(self.classes))
         if self.form == "normalized":
             return level
-        return float(factor * level) if self._positives_known() else None
+        return float(factor * level) if known else None
 
     def paco_collapse(self) -> float | None:
         """(1 + a K) log(C + (n + M - 1) e^(1/T)) - a K / T, divided by 1 + a K in the normalized form.
@@ -243,7 +244,7 @@ class Sizes:
     def simple_optimum(self) -> float | None:
         """The bound, which an odd number of rows +-1 cannot read: they do not add up to 0."""
         if self.values.get("dim") == 1 and self.n > 1 and self.n % 2 and -self.simple_bound() < 1 - self.simple_push():
-            self.absent("needs D >= 2 for an odd N")
+            self.absent("known for D >= 2 if N is odd")
             return None
         return -self.simple_bound()
 
@@ -304,7 +305,8 @@ class Sizes:
         None unless C divides the n samples, every row has a positive (l >= 2), and D >= C - 1 if D is given.
         """
         same, c, t = self._class_size(), int(self.classes), self.temperature
-        if same is None or (c > 1 and not self._fits(c)):
+        fits = c == 1 or self._fits(c)
+        if same is None or not fits:
             return None
         others = -math.inf if c == 1 else self.log((c - 1) * same) - c / ((c - 1) * t)
         inside = self.log(same - 1)
@@ -330,36 +332,38 @@ class Sizes:
         best = margin_gap(self.margin, int(self.classes), linear=self.fallback == "linear")
         if best is None:
             self.absent("approached where the linear fallback jumps, never attained")
+        fits = self._fits_classes(simplex=best is not None and best[1])
+        if best is None or not fits:
             return None
-        gap, simplex = best
-        if not self._fits_classes(simplex=simplex):
-            return None
+        gap, _ = best
         return self.softplus(self.log(self.classes - 1) - self.scale * gap)
 
     def _fits_classes(self, *, simplex: bool = True) -> bool:
         """Whether so many classes can be balanced, and stand on a simplex if they have to."""
         # The size of a batch of which only the classes matter may be missing, and is not asked for.
-        if (self.values.get("n") or 0) % self.classes:
+        balanced = (self.values.get("n") or 0) % self.classes == 0
+        if not balanced:
             self.absent(f"{self.n} is not a multiple of {self.classes} classes")
-            return False
-        return not simplex or self.classes == 1 or self._fits(int(self.classes))
+        fits = not simplex or self.classes == 1 or self._fits(int(self.classes))
+        return balanced and fits
 
     def sigmoid_optimum(self) -> float | None:
         """The least over all rows for this scale and bias, see `optima`."""
         value, dim = sigmoid_optimum(float(self.logit_scale), float(self.logit_bias), int(self.n))
         if self.dim is not None and self.dim < dim:
-            self.absent(f"needs D >= {dim}")
+            self.absent(f"known for D >= {dim}")
             return None
         return value
 
     def debiased_optimum(self) -> float | None:
         """The least over all rows, see `optima`."""
-        if self.n < 2 or not self._fits(int(self.n)):
+        fits = self._fits(int(self.n))
+        if self.n < 2:
             return None
         value = debiased_optimum(float(self.temperature), float(self.positive_prior), int(self.n))
         if value is None:
             self.absent("known for prior <= 1/(2N-1), or where the clamp acts on a simplex")
-        return value
+        return value if fits else None
 
     def target_entropy(self) -> float:
         """Entropy of the smoothed target."""
@@ -455,7 +459,7 @@ class Sizes:
         if corners < 2:
             self.absent("needs N >= 2")
         elif self.dim is not None and self.dim < corners - 1:
-            self.absent(f"needs D >= {corners - 1}")
+            self.absent(f"known for D >= {corners - 1}")
         else:
             return True
         return False

@@ -49,7 +49,8 @@ def _sections(loss: LossFunction) -> Mapping[str, Sequence[tuple[str, str]]]:
 
     declared = loss.declaration
     names = [
-        (with_spaces(name), statement(declared, name, PROPERTIES[name].statement)) for name in sorted(loss.properties)
+        (with_spaces(name), statement(PROPERTIES[name].statement, declared.properties[name]))
+        for name in sorted(loss.properties)
     ]
     return {
         "Formula": _lines(declared.text),
@@ -59,7 +60,9 @@ def _sections(loss: LossFunction) -> Mapping[str, Sequence[tuple[str, str]]]:
         "Gradient": _lines(declared.gradient),
         "Sign": _lines(declared.sign),
         "Properties": names,
-        "Relations": [(relation.other, relation.statement) for relation in declared.relations],
+        "Relations": [
+            (relation.other, statement(relation.statement, relation.given)) for relation in declared.relations
+        ],
         "Kinks": [(kink.name, f"where {kink.where}; taken there: {kink.subgradient}") for kink in declared.kinks],
         "Notes": _lines(declared.notes),
         "Sources": [("-", " ".join(str(source).split())) for source in loss.sources],
@@ -100,7 +103,10 @@ def record(loss: LossFunction) -> dict[str, Any]:
         "sign": declared.sign,
         "properties": sorted(loss.properties),
         "hypotheses": {name: in_words(given) for name, given in sorted(declared.properties.items()) if given},
-        "relations": [{"other": r.other, "kind": r.kind, "statement": r.statement} for r in declared.relations],
+        "relations": [
+            {"other": r.other, "kind": r.kind, "statement": r.statement, "hypothesis": in_words(r.given)}
+            for r in declared.relations
+        ],
         "kinks": [{"name": k.name, "where": k.where, "subgradient": k.subgradient} for k in declared.kinks],
         "notes": declared.notes,
         "sources": [{"work": s.work, "place": s.place.strip(), "read": s.read} for s in loss.sources],

@@ -13,6 +13,7 @@ from nceref.engine.namespaces import array_namespace
 from nceref.engine.parameters import NORMALIZE, NORMALIZED
 from nceref.engine.patterns import Everyone
 from nceref.engine.plan import Comparison, Plan
+from nceref.engine.sides import compared
 from nceref.engine.similarity import Factor
 from nceref.engine.statistics import Sum, Term
 from nceref.spec import Array, Expectation, Kink, Loss, Relation, Scalar, Source, always
@@ -57,18 +58,15 @@ def _touching(inputs):
     """Whether a pair coincides to rounding, where a power of the distance up to 1 has no gradient."""
     import numpy as np
 
-    x, y = (np.asarray(inputs[name], dtype=np.float64) for name in ("x", "y"))
-    if inputs["normalize"] == "l2":
-        x, y = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (x, y))
+    x, y = compared(inputs, "x", "y")
     gap = np.linalg.norm(x - y, axis=1)
     size = np.linalg.norm(x, axis=1) + np.linalg.norm(y, axis=1)
     return bool(inputs["exponent"] <= 1 and np.any(gap <= 1e-6 * size))
 
 
-def _cosine(losses, rng):
-    x, y = rng.standard_normal((2, 5, 3))
-    x, y = (v / (v * v).sum(axis=1, keepdims=True) ** 0.5 for v in (x, y))
-    return losses.alignment(x, y), (2 - 2 * (x * y).sum(axis=1)).mean()
+def _cosine(losses, inputs):
+    x, y = compared({**inputs, "normalize": "l2"}, "x", "y")
+    return losses.alignment(**inputs), (2 - 2 * (x * y).sum(axis=1)).mean()
 
 
 LOSS = Loss(
@@ -97,7 +95,9 @@ LOSS = Loss(
     },
     rows="(N,)",
     sign=">= 0",
-    relations=(Relation("alignment", "2 - 2 cos on the unit sphere", _cosine),),
+    relations=(
+        Relation("alignment", "the mean of 2 - 2 cos", _cosine, given={"exponent": 2.0, "normalize": "l2"}),
+    ),
     expectations=(
         Expectation(
             "chance", "2^(a/2)", "independent uniform rows as D grows: all distances are the square root of 2 (WI-2)",

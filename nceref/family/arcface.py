@@ -17,6 +17,7 @@ from nceref.engine.parameters import CLASS_WEIGHTS, EMBEDDINGS, NORMALIZE, NORMA
 from nceref.engine.patterns import Everyone, Except, Index, Only
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.scaling import shifted
+from nceref.engine.sides import compared
 from nceref.engine.similarity import times
 from nceref.engine.statistics import LogSumExp, Sum, Term
 from nceref.errors import InputError
@@ -148,10 +149,9 @@ def _chance(s):
     return s.margin_chance(own, math.pi - s.margin if s.fallback == "linear" else None)
 
 
-def _no_margin(losses, rng):
-    x, w, y = rng.standard_normal((5, 3)), rng.standard_normal((4, 3)), rng.integers(0, 4, 5)
-    unit = [a / (a * a).sum(axis=1, keepdims=True) ** 0.5 for a in (x, w)]
-    return losses.arcface(x, w, y, margin=0.0, scale=8.0), losses.cross_entropy(8.0 * unit[0] @ unit[1].T, y)
+def _no_margin(losses, inputs):
+    x, w = compared(inputs, "embeddings", "class_weights")
+    return losses.arcface(**inputs), losses.cross_entropy(x @ w.T, inputs["target"], temperature=1 / inputs["scale"])
 
 
 LOSS = Loss(
@@ -191,7 +191,11 @@ LOSS = Loss(
     rows="(N,)",
     sign=">= 0",
     unit="nats",
-    relations=(Relation("cross_entropy", "margin 0 is cross-entropy of the scaled cosines", _no_margin),),
+    relations=(
+        Relation(
+            "cross_entropy", "cross-entropy of the cosines at temperature 1 / scale", _no_margin, given={"margin": 0.0},
+        ),
+    ),
     expectations=(
         Expectation(
             "chance", "log(1 + (C-1) e^(s sin m))",

@@ -11,6 +11,7 @@ from nceref.engine.namespaces import array_namespace
 from nceref.engine.parameters import LOGITS, TARGET
 from nceref.engine.patterns import Except, Index, Only
 from nceref.engine.plan import Comparison, Plan
+from nceref.engine.sides import shared
 from nceref.engine.similarity import Given, Offset, divided_by
 from nceref.engine.statistics import LogSumExp, Sum, Term
 from nceref.spec import Array, Expectation, Loss, Relation, Scalar, Source, always
@@ -34,14 +35,15 @@ def plan(logits, target, class_counts, *, temperature) -> Plan:
     return Plan((Comparison(source, terms),), softmax_one_positive)
 
 
-def _equal_counts(losses, rng):
-    x, y = rng.standard_normal((5, 4)), rng.integers(0, 4, 5)
-    return losses.balanced_softmax(x, y, 0 * x[0] + 7.0), losses.cross_entropy(x, y)
+def _equal_counts(losses, inputs):
+    equal = {**inputs, "class_counts": 0 * inputs["class_counts"] + 7.0}
+    return losses.balanced_softmax(**equal), losses.cross_entropy(**shared(losses.cross_entropy, inputs))
 
 
-def _frequencies(losses, rng):
-    x, y, n = rng.standard_normal((5, 4)), rng.integers(0, 4, 5), rng.uniform(1, 100, 4)
-    return losses.balanced_softmax(x, y, n), losses.balanced_softmax(x, y, n / n.sum())
+def _frequencies(losses, inputs):
+    counts = inputs["class_counts"]
+    frequencies = {**inputs, "class_counts": counts / counts.sum()}
+    return losses.balanced_softmax(**inputs), losses.balanced_softmax(**frequencies)
 
 
 LOSS = Loss(
@@ -78,7 +80,7 @@ LOSS = Loss(
     sign=">= 0",
     unit="nats",
     relations=(
-        Relation("cross_entropy", "equal counts give cross-entropy", _equal_counts),
+        Relation("cross_entropy", "with equal counts it is cross-entropy at the same temperature", _equal_counts),
         Relation("balanced_softmax", "counts and frequencies give the same loss", _frequencies),
     ),
     expectations=(

@@ -10,6 +10,7 @@ from nceref.engine.namespaces import array_namespace
 from nceref.engine.parameters import LOGIT_SCALE, NORMALIZE, NORMALIZED
 from nceref.engine.patterns import Except, Only, itself
 from nceref.engine.plan import Comparison, Plan
+from nceref.engine.sides import shared
 from nceref.engine.similarity import times
 from nceref.engine.statistics import LogSumExp, Sum, Term
 from nceref.spec import Array, Expectation, Loss, Relation, Source, always
@@ -52,10 +53,10 @@ def _head(stats) -> HeadRows:
     return loss, vjp
 
 
-def _half_sum(losses, rng):
-    x, y = rng.standard_normal((2, 5, 3))
-    both = losses.info_nce(x, y, temperature=0.1) + losses.info_nce(y, x, temperature=0.1)
-    return losses.clip(x, y, logit_scale=10.0), both / 2
+def _half_sum(losses, inputs):
+    same = {**shared(losses.info_nce, inputs), "temperature": 1 / inputs["logit_scale"]}
+    pairs = [(inputs["image"], inputs["text"]), (inputs["text"], inputs["image"])]
+    return losses.clip(**inputs), sum(losses.info_nce(*pair, **same) for pair in pairs) / 2
 
 
 LOSS = Loss(

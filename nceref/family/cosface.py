@@ -52,9 +52,8 @@ def _head(margin, scale) -> Head:
     return head
 
 
-def _no_margin(losses, rng):
-    x, w, y = rng.standard_normal((5, 3)), rng.standard_normal((4, 3)), rng.integers(0, 4, 5)
-    return losses.cosface(x, w, y, margin=0.0, scale=8.0), losses.arcface(x, w, y, margin=0.0, scale=8.0)
+def _no_margin(losses, inputs):
+    return losses.cosface(**inputs), losses.arcface(**inputs)
 
 
 LOSS = Loss(
@@ -92,7 +91,9 @@ LOSS = Loss(
     rows="(N,)",
     sign=">= 0",
     unit="nats",
-    relations=(Relation("arcface", "both are the same without a margin", _no_margin),),
+    relations=(
+        Relation("arcface", "both are the same", _no_margin, given={"margin": 0.0, "normalize": "l2"}),
+    ),
     expectations=(
         Expectation(
             "chance", "log(1 + (C-1) e^(s m))", "independent uniform rows as D grows: all cosines 0 (WI-2)",

@@ -12,6 +12,7 @@ from nceref.engine.layouts import two_views
 from nceref.engine.namespaces import array_namespace
 from nceref.engine.parameters import NORMALIZE, NORMALIZED, TEMPERATURE, Z1, Z2
 from nceref.engine.plan import Plan
+from nceref.engine.sides import shared
 from nceref.spec import Expectation, Loss, Relation, Scalar, Source, always
 
 
@@ -51,9 +52,8 @@ def _head(stats, temperature, sigma) -> HeadRows:
     return negatives - weights * positive, vjp
 
 
-def _flat(losses, rng):
-    z1, z2 = rng.standard_normal((2, 5, 3))
-    return losses.dclw(z1, z2, temperature=0.3, sigma=1e18), losses.dcl(z1, z2, temperature=0.3)
+def _flat(losses, inputs):
+    return losses.dclw(**{**inputs, "sigma": 1e18}), losses.dcl(**shared(losses.dcl, inputs))
 
 
 LOSS = Loss(

@@ -10,6 +10,7 @@ from nceref.engine.heads import corrected_negatives
 from nceref.engine.layouts import two_views
 from nceref.engine.parameters import L2, NORMALIZE, NORMALIZED, PRIOR, TEMPERATURE, Z1, Z2
 from nceref.engine.plan import Plan
+from nceref.engine.sides import shared
 from nceref.spec import Expectation, Kink, Loss, Relation, Source, always
 
 
@@ -57,14 +58,12 @@ def on_clamp(inputs, concentration=0.0):
     return bool(np.any(np.abs(left) < 256 * np.finfo(inputs["z1"].dtype).eps * (1 + np.max(np.abs(s)))))
 
 
-def _no_prior(losses, rng):
-    z1, z2 = rng.standard_normal((2, 5, 3))
-    return losses.debiased(z1, z2, temperature=0.3, positive_prior=0.0), losses.nt_xent(z1, z2, temperature=0.3)
+def _no_prior(losses, inputs):
+    return losses.debiased(**inputs), losses.nt_xent(**shared(losses.nt_xent, inputs))
 
 
-def _no_concentration(losses, rng):
-    z1, z2 = rng.standard_normal((2, 5, 3))
-    return losses.debiased(z1, z2, temperature=0.3), losses.hcl(z1, z2, temperature=0.3, concentration=0.0)
+def _no_concentration(losses, inputs):
+    return losses.debiased(**inputs), losses.hcl(**inputs, concentration=0.0)
 
 
 def _chance(s):
@@ -143,7 +142,7 @@ LOSS = Loss(
     unit="nats",
     rows="(2N,), view 1 first",
     relations=(
-        Relation("nt_xent", "prior 0 is NT-Xent, for rows of length 1", _no_prior),
+        Relation("nt_xent", "it is NT-Xent", _no_prior, given={"positive_prior": 0.0, "normalize": "l2"}),
         Relation("hcl", "HCL with concentration 0", _no_concentration),
     ),
     expectations=expectations(_chance),

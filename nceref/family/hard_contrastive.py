@@ -11,6 +11,7 @@ from nceref.engine.layouts import two_towers
 from nceref.engine.parameters import KEYS, NORMALIZE, NORMALIZED, QUERIES, TEMPERATURE, UNNORMALIZED
 from nceref.engine.patterns import Hardest, Only, itself
 from nceref.engine.plan import Comparison, Plan
+from nceref.engine.sides import compared, shared
 from nceref.engine.similarity import divided_by
 from nceref.engine.statistics import LogSumExp, Sum, Term
 from nceref.engine.ties import ranked
@@ -50,9 +51,7 @@ def _tied(inputs):
     """Whether the last kept and the first dropped negative of a row are equal to rounding."""
     import numpy as np
 
-    q, k = (np.asarray(inputs[name], dtype=np.float64) for name in ("queries", "keys"))
-    if inputs["normalize"] == "l2":
-        q, k = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (q, k))
+    q, k = compared(inputs, "queries", "keys")
     s = q @ k.T
     count, eps = kept(inputs["fraction"], len(s) - 1), float(np.finfo(inputs["queries"].dtype).eps)
     if count >= len(s) - 1:
@@ -64,14 +63,8 @@ def _tied(inputs):
     return bool(np.any(ranked[:, count - 1] - ranked[:, count] <= resolution))
 
 
-def _everything(losses, rng):
-    q, k = rng.standard_normal((2, 5, 3))
-    return losses.hard_contrastive(q, k, temperature=0.3, fraction=1.0), losses.info_nce(q, k, temperature=0.3)
-
-
-def _fewer(losses, rng):
-    q, k = rng.standard_normal((2, 5, 3))
-    return losses.hard_contrastive(q, k, temperature=0.3, fraction=0.5), losses.info_nce(q, k, temperature=0.3)
+def _info_nce(losses, inputs):
+    return losses.hard_contrastive(**inputs), losses.info_nce(**shared(losses.info_nce, inputs))
 
 
 def _chance(s):
@@ -112,8 +105,8 @@ LOSS = Loss(
     sign=">= 0",
     unit="nats",
     relations=(
-        Relation("info_nce", "fraction 1 is InfoNCE", _everything),
-        Relation("info_nce", "never above InfoNCE at the same temperature", _fewer, "<="),
+        Relation("info_nce", "it is InfoNCE", _info_nce, given={"fraction": 1.0}),
+        Relation("info_nce", "never above InfoNCE at the same temperature", _info_nce, "<="),
     ),
     expectations=(
         Expectation(

@@ -13,6 +13,7 @@ from nceref.engine.layouts import two_views
 from nceref.engine.namespaces import array_namespace
 from nceref.engine.parameters import L2, NORMALIZE, PRIOR, TEMPERATURE, Z1, Z2
 from nceref.engine.plan import Plan
+from nceref.engine.sides import shared
 from nceref.errors import InputError
 from nceref.family.debiased import PROPERTIES, expectations, on_clamp
 from nceref.spec import Kink, Loss, Relation, Scalar, Source
@@ -69,10 +70,8 @@ _MOST_DRAWN = 2.0**36
 """Of b / T: the statistics are then rounded by 1e-5, less than what is drawn is off."""
 
 
-def _plain(losses, rng):
-    z1, z2 = rng.standard_normal((2, 5, 3))
-    left = losses.hcl(z1, z2, temperature=0.3, concentration=0.0, positive_prior=0.0)
-    return left, losses.nt_xent(z1, z2, temperature=0.3)
+def _plain(losses, inputs):
+    return losses.hcl(**inputs), losses.nt_xent(**shared(losses.nt_xent, inputs))
 
 
 def _chance(s):
@@ -128,7 +127,12 @@ LOSS = Loss(
     sign=">= 0",
     unit="nats",
     rows="(2N,), view 1 first",
-    relations=(Relation("nt_xent", "concentration 0 and prior 0 are NT-Xent, for rows of length 1", _plain),),
+    relations=(
+        Relation(
+            "nt_xent", "it is NT-Xent", _plain,
+            given={"concentration": 0.0, "positive_prior": 0.0, "normalize": "l2"},
+        ),
+    ),
     expectations=expectations(_chance),
     kinks=(
         Kink(

@@ -11,6 +11,7 @@ from nceref.engine.layouts import one_positive, two_towers
 from nceref.engine.parameters import KEYS, NORMALIZE, NORMALIZED, QUERIES, TEMPERATURE, UNNORMALIZED
 from nceref.engine.patterns import Everyone, Only, itself
 from nceref.engine.plan import Comparison, Plan
+from nceref.engine.sides import compared, shared
 from nceref.engine.similarity import divided_by
 from nceref.engine.statistics import LogSumExp, Sum, Term
 from nceref.spec import Array, Expectation, Loss, Relation, Source, always
@@ -40,14 +41,14 @@ def plan(queries, keys, negatives, *, temperature, normalize) -> Plan:
     return Plan((positive, Comparison(others, {"negatives": Term(LogSumExp(), Everyone())})), softmax_one_positive)
 
 
-def _softmax(losses, rng):
-    q, k = (x / (x * x).sum(axis=1, keepdims=True) ** 0.5 for x in rng.standard_normal((2, 5, 3)))
-    return losses.info_nce(q, k, temperature=0.3), losses.cross_entropy(q @ k.T, range(5), temperature=0.3)
+def _softmax(losses, inputs):
+    q, k = compared(inputs, "queries", "keys")
+    same = shared(losses.cross_entropy, inputs)
+    return losses.info_nce(**inputs), losses.cross_entropy(q @ k.T, range(len(q)), **same)
 
 
-def _queue(losses, rng):
-    q, k, queue = rng.standard_normal((5, 3)), rng.standard_normal((5, 3)), rng.standard_normal((7, 3))
-    return losses.info_nce(q, k, queue, temperature=0.3), losses.moco(q, k, queue, temperature=0.3)
+def _queue(losses, inputs):
+    return losses.info_nce(**inputs), losses.moco(**shared(losses.moco, inputs), queue=inputs.get("negatives"))
 
 
 LOSS = Loss(
@@ -85,8 +86,11 @@ LOSS = Loss(
     sign=">= 0",
     unit="nats",
     relations=(
-        Relation("cross_entropy", "in-batch InfoNCE is cross-entropy of the cosines with target i", _softmax),
-        Relation("moco", "explicit negatives give MoCo's value", _queue),
+        Relation(
+            "cross_entropy", "cross-entropy of the similarities with target i, at the same temperature", _softmax,
+            given={"negatives": None},
+        ),
+        Relation("moco", "the value of MoCo with the negatives as its queue", _queue, given={"negatives": ...}),
     ),
     expectations=(
         Expectation(

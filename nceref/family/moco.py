@@ -9,6 +9,7 @@ from nceref.engine.layouts import two_towers
 from nceref.engine.parameters import NORMALIZE, NORMALIZED, QUERIES, TEMPERATURE, UNNORMALIZED
 from nceref.engine.patterns import Everyone, Only, itself
 from nceref.engine.plan import Comparison, Plan
+from nceref.engine.sides import shared
 from nceref.engine.similarity import divided_by
 from nceref.engine.statistics import LogSumExp, Sum, Term
 from nceref.spec import Array, Expectation, Loss, Relation, Source, always
@@ -35,9 +36,9 @@ def plan(queries, keys, queue, *, temperature, normalize) -> Plan:
     return Plan((positive, Comparison(others, {"negatives": Term(LogSumExp(), Everyone())})), softmax_one_positive)
 
 
-def _explicit(losses, rng):
-    q, k, queue = rng.standard_normal((5, 3)), rng.standard_normal((5, 3)), rng.standard_normal((7, 3))
-    return losses.moco(q, k, queue, temperature=0.3), losses.info_nce(q, k, queue, temperature=0.3)
+def _explicit(losses, inputs):
+    same = shared(losses.info_nce, inputs)
+    return losses.moco(**inputs), losses.info_nce(**same, negatives=inputs["queue"])
 
 
 LOSS = Loss(

@@ -58,11 +58,10 @@ def _head(stats, ratio, size) -> HeadRows:
     return array_namespace(stats["positive"]).concat([stats["positive"], ratio * (size * stats["negatives"])]), vjp
 
 
-def _shifted(losses, rng):
-    x, y, px, py = rng.standard_normal((4, 6))
-    args = {"noise_ratio": 2.0}
-    one = losses.nce(x, y, data_log_noise=px, noise_log_noise=py, **args)
-    return one, losses.nce(x + 3, y + 3, data_log_noise=px + 3, noise_log_noise=py + 3, **args)
+def _shifted(losses, inputs):
+    return losses.nce(**inputs), losses.nce(
+        **{name: x + 3 if name != "noise_ratio" else x for name, x in inputs.items()}
+    )
 
 
 _VECTOR: Any = {"embedding": False, "like": "vector"}
@@ -98,7 +97,7 @@ LOSS = Loss(
     sign=">= 0",
     unit="nats",
     rows="(N + M,), data first; noise rows times nu N / M",
-    relations=(Relation("nce", "model and noise may be rescaled together", _shifted),),
+    relations=(Relation("nce", "the densities of model and noise may be multiplied by one number", _shifted),),
     expectations=(
         Expectation(
             "chance", "log(1 + nu) + nu log((1 + nu) / nu)", "the model equals the noise (NCE-1)",

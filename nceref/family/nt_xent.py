@@ -8,6 +8,7 @@ from nceref.engine.heads import softmax_one_positive, softplus
 from nceref.engine.layouts import two_views
 from nceref.engine.parameters import NORMALIZE, NORMALIZED, TEMPERATURE, UNNORMALIZED, Z1, Z2
 from nceref.engine.plan import Plan
+from nceref.engine.sides import shared
 from nceref.spec import Expectation, Loss, Relation, Source, always
 
 
@@ -26,21 +27,21 @@ def plan(z1, z2, *, temperature, normalize) -> Plan:
     return Plan((two_views("nt_xent", z1, z2, temperature, normalize),), softmax_one_positive)
 
 
-def _decoupled(losses, rng):
-    z1, z2 = rng.standard_normal((2, 5, 3))
-    dcl = losses.dcl(z1, z2, temperature=0.3, reduction="none")
-    return losses.nt_xent(z1, z2, temperature=0.3, reduction="none"), softplus(dcl)
+def _decoupled(losses, inputs):
+    return losses.nt_xent(**inputs, reduction="none"), softplus(losses.dcl(**inputs, reduction="none"))
 
 
-def _unlabelled(losses, rng):
-    z = rng.standard_normal((5, 2, 3))
-    return losses.nt_xent(z[:, 0], z[:, 1], temperature=0.3), losses.supcon_out(z, temperature=0.3)
+def _unlabelled(losses, inputs):
+    import numpy as np
+
+    views = np.stack([inputs["z1"], inputs["z2"]], axis=1)
+    return losses.nt_xent(**inputs), losses.supcon_out(views, **shared(losses.supcon_out, inputs))
 
 
-def _homogeneous(losses, rng):
-    z1, z2 = rng.standard_normal((2, 5, 3))
-    _, g = losses.nt_xent.value_and_grad(z1, z2, temperature=0.3, normalize="none")
-    return (z1 * g["z1"]).sum() + (z2 * g["z2"]).sum(), -2 * 0.3 * g["temperature"]
+def _homogeneous(losses, inputs):
+    _, g = losses.nt_xent.value_and_grad(**inputs)
+    along = sum((inputs[name] * g[name]).sum() for name in ("z1", "z2"))
+    return along, -2 * inputs["temperature"] * g["temperature"]
 
 
 LOSS = Loss(
@@ -72,7 +73,7 @@ LOSS = Loss(
     relations=(
         Relation("dcl", "row = softplus(DCL row)", _decoupled),
         Relation("supcon_out", "SupCon of two views without labels", _unlabelled),
-        Relation("nt_xent", "<z, dL/dz> = -2 T dL/dT without normalization", _homogeneous),
+        Relation("nt_xent", "<z, dL/dz> = -2 T dL/dT", _homogeneous, given={"normalize": "none"}),
     ),
     expectations=(
         Expectation(

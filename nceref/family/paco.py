@@ -180,18 +180,19 @@ def decomposition(stats, arguments):
     return {name: row / mass for name, row in rows.items()}
 
 
-def _normalized(losses, rng):
-    z, c = rng.standard_normal((8, 3)), rng.standard_normal((2, 3))
-    y = rng.permutation([0, 0, 0, 0, 1, 1, 1, 1])
-    args = {"alpha": 0.05, "temperature": 0.3}
-    return losses.paco(z, y, c, form="normalized", **args), losses.paco(z, y, c, **args) / (1 + 0.05 * 3)
+def _normalized(losses, inputs):
+    import numpy as np
+
+    y = inputs["labels"]
+    same = y[:, None] == np.concatenate([y, inputs.get("queue_labels", y[:0])])
+    both = [losses.paco(**{**inputs, "form": form}, reduction="none") for form in ("normalized", "sum")]
+    # An anchor is no positive of itself.
+    return both[0], both[1] / (1 + inputs["alpha"] * (same.sum(axis=1) - 1))
 
 
-def _parts(losses, rng):
-    z, c, y = rng.standard_normal((8, 3)), rng.standard_normal((3, 3)), rng.permutation([0, 0, 0, 0, 0, 1, 1, 2])
-    args = {"alpha": 0.05, "temperature": 0.3}
-    parts = losses.paco.decompose(z, y, c, **args)
-    return losses.paco(z, y, c, **args), parts["L_sup"] + 0.05 * parts["L_supcon"] + parts["L_extra"]
+def _parts(losses, inputs):
+    parts = losses.paco.decompose(**inputs)
+    return losses.paco(**inputs), parts["L_sup"] + inputs["alpha"] * parts["L_supcon"] + parts["L_extra"]
 
 
 _ENDING = "; K positives; divided by 1 + aK in the normalized form"

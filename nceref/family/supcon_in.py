@@ -20,6 +20,7 @@ from nceref.engine.parameters import (
     VIEWS,
 )
 from nceref.engine.plan import Plan
+from nceref.engine.sides import shared
 from nceref.spec import Expectation, Labels, Loss, Relation, Source, always
 
 
@@ -56,14 +57,23 @@ def plan(embeddings, labels, *, mask, anchor_mode, temperature, normalize, no_po
     )
 
 
-def _below(losses, rng):
-    z, y = rng.standard_normal((8, 3)), rng.permutation([0, 0, 0, 1, 1, 1, 2, 2])
-    return losses.supcon_in(z, y, temperature=0.3), losses.supcon_out(z, y, temperature=0.3)
+def below_outside(losses, inputs):
+    """L_in and L_out of the arguments that both take."""
+    same = shared(losses.supcon_in, inputs)
+    return losses.supcon_in(**same), losses.supcon_out(**same)
 
 
-def _one_positive(losses, rng):
-    z = rng.standard_normal((5, 2, 3))
-    return losses.supcon_in(z, temperature=0.3), losses.supcon_out(z, temperature=0.3)
+INSIDE_OUTSIDE = "L_in <= L_out of form='mean', without queue and base temperature"
+
+
+def _one_positive(losses, inputs):
+    import numpy as np
+
+    z = np.asarray(inputs["embeddings"])
+    z = z.reshape(-1, z.shape[-1])
+    same = {name: inputs[name] for name in ("temperature", "normalize") if name in inputs}
+    same |= {"mask": np.roll(np.eye(len(z)), 1, axis=1)}
+    return losses.supcon_in(z, **same), losses.supcon_out(z, **same)
 
 
 CLASS_SIMPLEX = Expectation(
@@ -128,8 +138,8 @@ LOSS = Loss(
     unit="nats",
     rows="(V N,), view 1 first; (N,) with anchor_mode='one'",
     relations=(
-        Relation("supcon_out", "L_in <= L_out", _below, "<="),
-        Relation("supcon_out", "equal to L_out with one positive an anchor", _one_positive),
+        Relation("supcon_out", INSIDE_OUTSIDE, below_outside, "<="),
+        Relation("supcon_out", "equal to L_out of form='mean' with one positive an anchor", _one_positive),
     ),
     expectations=(
         Expectation(

@@ -26,8 +26,9 @@ from nceref.engine.parameters import (
     VIEWS,
 )
 from nceref.engine.plan import Plan
+from nceref.engine.sides import shared
 from nceref.errors import InputError
-from nceref.family.supcon_in import BOUNDS, CLASS_SIMPLEX
+from nceref.family.supcon_in import BOUNDS, CLASS_SIMPLEX, INSIDE_OUTSIDE, below_outside
 from nceref.spec import Choice, Expectation, Labels, Loss, Relation, Scalar, Source, always
 
 
@@ -118,14 +119,14 @@ def _rescaled(inner, temperature, base) -> Head:
     return head
 
 
-def _unlabelled(losses, rng):
-    z = rng.standard_normal((5, 2, 3))
-    return losses.supcon_out(z, temperature=0.3), losses.nt_xent(z[:, 0], z[:, 1], temperature=0.3)
+def _unlabelled(losses, inputs):
+    import numpy as np
 
-
-def _above(losses, rng):
-    z, y = rng.standard_normal((8, 3)), rng.permutation([0, 0, 0, 1, 1, 1, 2, 2])
-    return losses.supcon_in(z, y, temperature=0.3), losses.supcon_out(z, y, temperature=0.3)
+    z = np.asarray(inputs["embeddings"])
+    # Where the rows are no views, each sample and the next one are.
+    views = z[:, :2] if z.ndim == 3 else np.stack([z, np.roll(z, 1, axis=0)], axis=1)
+    same = shared(losses.nt_xent, inputs)
+    return losses.supcon_out(**{**inputs, "embeddings": views}), losses.nt_xent(views[:, 0], views[:, 1], **same)
 
 
 LOSS = Loss(
@@ -178,8 +179,13 @@ LOSS = Loss(
     unit="nats",
     rows="(V N,), view 1 first; (N,) with anchor_mode='one'",
     relations=(
-        Relation("nt_xent", "without labels, two views are NT-Xent", _unlabelled),
-        Relation("supcon_in", "L_in <= L_out", _above, "<="),
+        Relation(
+            "nt_xent", "NT-Xent of two views", _unlabelled,
+            given={
+                "labels": None, "mask": None, "anchor_mode": "all", "anchor_weights": None, "base_temperature": None,
+            },
+        ),
+        Relation("supcon_in", INSIDE_OUTSIDE, below_outside, "<="),
     ),
     expectations=(
         Expectation(

@@ -75,12 +75,12 @@ def _head(stats, n, include_diagonal) -> HeadRows:
     return monotone(value, (1,), s), vjp
 
 
-def _diagonal(losses, rng):
+def _diagonal(losses, inputs):
     import numpy as np
 
-    x, n = rng.standard_normal((6, 3)), 6
-    without = losses.uniformity(x)
-    return losses.uniformity(x, include_diagonal=True), np.log((n * (n - 1) * np.exp(without) + n) / n**2)
+    n = len(inputs["x"])
+    both = [losses.uniformity(**{**inputs, "include_diagonal": shown}) for shown in (True, False)]
+    return both[0], np.log((n * (n - 1) * np.exp(both[1]) + n) / n**2)
 
 
 LOSS = Loss(
@@ -108,7 +108,7 @@ LOSS = Loss(
     },
     unit="nats",
     rows="",
-    relations=(Relation("uniformity", "log((N(N-1) e^L + N) / N^2) with the diagonal", _diagonal),),
+    relations=(Relation("uniformity", "log((N(N-1) e^L + N) / N^2) with the diagonal, L without", _diagonal),),
     expectations=(
         Expectation(
             "chance", "E log mean_{i<j} exp(-t |x_i - x_j|^2)",

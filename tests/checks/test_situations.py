@@ -232,10 +232,18 @@ def test_fewer_dimensions_hold_no_better_rows(name):
 @sweep(
     ("name", "given", "situation", "reason"),
     [
-        ("nt_xent", {"n": 256, "temperature": 0.1, "dim": 128}, "optimum", "needs D >= 255"),
+        ("nt_xent", {"n": 256, "temperature": 0.1, "dim": 128}, "optimum", "known for D >= 255"),
         ("nt_xent", {"n": 1, "temperature": 0.1}, "optimum", "needs N >= 2"),
         ("dcl", {"n": 1, "temperature": 0.1}, "collapse", "needs a negative: there is none to compare with"),
         ("supcon_out", {"n": 64, "temperature": 0.1}, "optimum", "64 is not a multiple of 10 classes"),
+        ("cosface", {"n": 8, "dim": 4}, "optimum", "8 is not a multiple of 10 classes; known for D >= 9"),
+        (
+            "supcon_out",
+            {"n": 8, "dim": 4, "temperature": 0.1},
+            "optimum",
+            "8 is not a multiple of 10 classes; known for D >= 9",
+        ),
+        ("debiased", {"n": 64, "dim": 3, "temperature": 0.1}, "optimum", "known for D >= 63"),
         ("supcon_out", {"n": 10, "temperature": 0.1}, "optimum", "needs 2 rows of a class, or there is no positive"),
         ("supcon_in", {"n": 64, "temperature": 0.1, "dim": 8}, "chance", "64 is not a multiple of 10 classes"),
         ("alignment", {"exponent": 3000}, "chance", "leaves the range of 64-bit floats, or takes too long to add up"),

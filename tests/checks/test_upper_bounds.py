@@ -128,7 +128,7 @@ def test_simple_keeps_its_bounds_for_any_weight_and_scatters_as_is_said(weight):
 
 def test_rows_of_one_feature_do_not_add_up_to_0_in_an_odd_number():
     best = readings("simple", {"n": 5, "dim": 1})
-    assert best["optimum"].because == "needs D >= 2 for an odd N"
+    assert best["optimum"].because == "known for D >= 2 if N is odd"
     signs = np.array(list(product((1.0, -1.0), repeat=5)))[:, :, None]
     assert min(losses.simple(x, y) for x in signs for y in signs[:16]) > best["lower bound"].value + 0.01
     assert readings("simple", {"n": 5, "dim": 2})["optimum"].value == best["lower bound"].value

@@ -42,10 +42,10 @@ def page(loss: LossFunction) -> str:
         "Gradient": f"{gradients.section(loss)}\n\n{_kinks(loss)}",
         "What it reads": _readings(loss),
         "Properties": _list(
-            (with_spaces(name), statement(declared, name, PROPERTIES[name].statement))
+            (with_spaces(name), statement(PROPERTIES[name].statement, declared.properties[name]))
             for name in sorted(loss.properties)
         ),
-        "Relations": _list((f"[{r.other}]({r.other}.md)", r.statement) for r in declared.relations),
+        "Relations": _list((f"[{r.other}]({r.other}.md)", statement(r.statement, r.given)) for r in declared.relations),
         "What implementations do differently": _conventions(loss),
         "Released implementations": released.section(loss),
         "Known bugs": _bugs(loss),

@@ -75,6 +75,7 @@ TABLE = Table(
         "K = queue length x share of the class. P_sup = 1 / (1 + alpha K) is the probability that the centers share at "
         "the minimum, and alpha / (1 + alpha K) that of each positive: probabilities, not similarities. The source "
         "adds to its 0.71 that it also holds in the unbalanced state. The form does; the number does not, because K "
-        "depends on the class. K is an expectation: a batch holds a whole number of positives, often none of a rare class."
+        "depends on the class. K is an expectation: a batch holds a whole number of positives, often none "
+        "of a rare class."
     ),
 )
