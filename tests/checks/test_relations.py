@@ -1,12 +1,15 @@
 """What must hold between losses and within one, exactly: declared relations, and the identities of the literature."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sweep import sweep
 
-from nceref import all_losses, losses
+from nceref import all_losses, get_loss, losses
 from nceref.checks import run
 from nceref.engine.heads import softplus
+from nceref.spec import Relation
 from nceref.tolerance import bounds, close
 
 pytestmark = pytest.mark.machine
@@ -16,21 +19,47 @@ RELATIONS = [(name, relation) for name, loss in all_losses().items() for relatio
 
 
 @sweep(("name", "relation"), RELATIONS, ids=[f"{n}: {r.statement}" for n, r in RELATIONS])
-@sweep("seed", range(5))
-def test_declared_relation_holds(name, relation, seed):
-    left, right = relation.sides(losses, np.random.default_rng(seed))
-    if relation.kind == "<=":
-        assert np.all(np.asarray(left) <= np.asarray(right))
-    else:
-        assert close(left, right, scale=1.0, ulps=64)
+def test_declared_relation_holds_for_its_settings_and_no_others(name, relation):
+    result = run.check_relation(get_loss(name).declaration, relation)
+    assert (result.status, result.check) == ("pass", f"relation to {relation.other}"), result.detail
+    assert ("not beyond" in result.detail) == bool(relation.given)
+
+
+@sweep(
+    ("name", "relation", "key"),
+    [(name, relation, key) for name, relation in RELATIONS for key in relation.given if len(relation.given) < 3],
+    ids=lambda x: getattr(x, "statement", x),
+)
+def test_a_relation_without_one_of_its_hypotheses_fails_with_the_setting(name, relation, key):
+    wide = replace(relation, given={other: level for other, level in relation.given.items() if other != key})
+    result = run.check_relation(get_loss(name).declaration, wide)
+    assert result.status == "fail"
+    assert ": declared" in result.detail
+    assert key in result.detail or "defaults" in result.detail
+
+
+def test_a_relation_whose_hypothesis_is_too_narrow_fails_with_the_setting_beyond():
+    name, relation = next(one for one in RELATIONS if one[0] == "clip")
+    result = run.check_relation(get_loss(name).declaration, replace(relation, given={"normalize": "l2"}))
+    assert result.status == "fail"
+    assert "declared with normalize='l2', and it holds on" in result.detail
 
 
 def test_a_relation_that_does_not_hold_fails_by_name():
-    from nceref.spec import Relation
-
-    wrong = Relation("dcl", "NT-Xent is DCL", lambda losses, rng: (1.0, 2.0))
-    result = run._relation(losses.nt_xent.declaration, wrong)
+    wrong = Relation("dcl", "NT-Xent is DCL", lambda losses, inputs: (losses.nt_xent(**inputs), losses.dcl(**inputs)))
+    result = run.check_relation(get_loss("nt_xent").declaration, wrong)
     assert (result.status, result.check) == ("fail", "relation to dcl")
+    assert " = " in result.detail
+    less = replace(wrong, kind="<=")
+    assert run.check_relation(get_loss("nt_xent").declaration, less).status == "fail"
+
+
+def test_a_relation_says_with_what_it_holds():
+    from nceref.cli import losses_page
+
+    page = losses_page.page_of(losses.info_nce).text(width=200)
+    assert "at the same temperature. Only with negatives=None." in page
+    assert losses_page.record(losses.alignment)["relations"][0]["hypothesis"] == "with exponent=2.0 and normalize='l2'"
 
 
 def views(n=5, d=4, seed=0):
