@@ -256,9 +256,9 @@ def _sizes(probe: Probe) -> dict[str, Any]:
 
 INVARIANCES = (
     Invariance("closed-form", "identical rows give the value of a collapsed batch", gap=_closed_form),
-    Invariance("scale", "multiplying rows by powers of 2 changes nothing", _scaled, claim="scale_invariant"),
-    Invariance("permutation", "reordering the samples changes nothing", _permuted, claim="permutation_equivariant"),
-    Invariance("views", "the two views may change places", _swapped, claim="view_swap_invariant"),
+    Invariance("scale", "multiplying rows by powers of 2 keeps the value", _scaled, claim="scale_invariant"),
+    Invariance("permutation", "reordering the samples keeps the value", _permuted, claim="permutation_equivariant"),
+    Invariance("views", "exchanging the two views keeps the value", _swapped, claim="view_swap_invariant"),
     Invariance("radial", "no gradient along a normalized row", gap=_radial, claim="radial_slope_zero"),
     Invariance("temperature", "sum <w, dL/dw> = -2 T dL/dT", gap=_homogeneous),
 )

@@ -81,6 +81,17 @@ def _differs(what: str, left: Any, right: Any, slack: Any) -> str | None:
     return f"{what} changed by {gap:.1e}, but should stay within {at_most(float(np.max(slack)), 1):.0e}"
 
 
+def _moves(loss: Loss, case: Case, moved: Inputs, slack: float) -> str | None:
+    """A sentence if other arguments have another value."""
+    return _differs("value", _value(loss, moved), _unmoved_value(loss, case), slack)
+
+
+def _follow(grads: Inputs, expected: Inputs, slack: Inputs) -> str | None:
+    """A sentence if a gradient is not the one that follows from those before."""
+    pairs = ((f"gradient of {name}", grads[name], expected[name], slack[name]) for name in grads)
+    return next(filter(None, (_differs(*pair) for pair in pairs)), None)
+
+
 def _rng(case: Case) -> np.random.Generator:
     return np.random.default_rng(len(case.name))
 
@@ -117,7 +128,7 @@ def nonnegative(loss: Loss, case: Case) -> str | None:
 
 
 def row_shift_invariant(loss: Loss, case: Case) -> str | None:
-    """Adding a constant to all logits of an anchor changes nothing."""
+    """Adding a constant to all logits of an anchor keeps the value."""
     plan = _plan(loss, case.inputs)
     logits = _logits(plan)
     value, rng = _with_logits(plan, logits), _rng(case)
@@ -164,13 +175,17 @@ def _signs(loss: Loss, case: Case, role: str, sign: int) -> str | None:
 
 
 def scale_invariant(loss: Loss, case: Case) -> str | None:
-    """Multiplying a row of an embedding input by a positive number changes nothing."""
+    """Multiplying a row of an embedding input by c > 0 keeps the value and divides the gradient of the row by c."""
     rng, moved = _rng(case), dict(case.inputs)
-    for name in _embeddings(loss, moved):
-        # Powers of 2 change no digit of a normalized row.
-        moved[name] = moved[name] * 2.0 ** rng.integers(-3, 4, (*moved[name].shape[:-1], 1))
-    slack = 2 * _bounds(loss, case).value
-    return _differs("value", _value(loss, moved), _unmoved_value(loss, case), slack)
+    # Powers of 2 change no digit of a normalized row.
+    factors = {name: 2.0 ** rng.integers(-3, 4, (*moved[name].shape[:-1], 1)) for name in _embeddings(loss, moved)}
+    moved |= {name: moved[name] * factor for name, factor in factors.items()}
+    slack = _bounds(loss, case)
+    return _moves(loss, case, moved, 2 * slack.value) or _follow(
+        _grads(loss, moved),
+        {name: g / factors.get(name, 1.0) for name, g in _unmoved_grads(loss, case).items()},
+        {name: 2 * room / factors.get(name, 1.0) for name, room in slack.grads.items()},
+    )
 
 
 def radial_slope_zero(loss: Loss, case: Case) -> str | None:
@@ -187,15 +202,22 @@ def radial_slope_zero(loss: Loss, case: Case) -> str | None:
 
 
 def rotation_invariant(loss: Loss, case: Case) -> str | None:
-    """Rotating all embeddings together changes nothing."""
+    """Rotating all embeddings together keeps the value and rotates their gradients."""
     moved, width = dict(case.inputs), case.inputs[_embeddings(loss, case.inputs)[0]].shape[-1]
     rotation = np.linalg.qr(_rng(case).standard_normal((width, width)))[0]
-    for p in loss.parameters:
-        if isinstance(p, Array) and p.shape[-1] in "DE" and moved.get(p.name) is not None:
-            moved[p.name] = moved[p.name] @ rotation
-    # The rotated entries are rounded once more than the bound of one evaluation counts.
-    slack = 4 * _bounds(loss, case).value
-    return _differs("value", _value(loss, moved), _unmoved_value(loss, case), slack)
+    turned = {
+        p.name
+        for p in loss.parameters
+        if isinstance(p, Array) and p.shape[-1] in "DE" and moved.get(p.name) is not None
+    }
+    moved |= {name: moved[name] @ rotation for name in turned}
+    # The rotated entries are rounded once more than the bound of one evaluation counts, and mix the errors of a row.
+    slack = _bounds(loss, case)
+    return _moves(loss, case, moved, 4 * slack.value) or _follow(
+        _grads(loss, moved),
+        {n: g @ rotation if n in turned else g for n, g in _unmoved_grads(loss, case).items()},
+        {n: 8 * (np.sum(room, axis=-1, keepdims=True) if n in turned else room) for n, room in slack.grads.items()},
+    )
 
 
 def permutation_equivariant(loss: Loss, case: Case) -> str | None:
@@ -211,22 +233,24 @@ def permutation_equivariant(loss: Loss, case: Case) -> str | None:
         if p.shape[1:] == ("N",):
             moved[p.name] = moved[p.name][:, order]
     slack = _bounds(loss, case)
-    broken = _differs("value", _value(loss, moved), _unmoved_value(loss, case), 2 * slack.value)
-    before, after = _unmoved_grads(loss, case), _grads(loss, moved)
-    for p in arrays:
-        if broken is None and p.name in before:
-            rows = order if p.shape[0] == "N" else np.arange(len(before[p.name]))
-            room = 2 * slack.grads[p.name][rows]
-            broken = _differs(f"gradient of {p.name}", after[p.name], before[p.name][rows], room)
-    return broken
+    by_sample = {p.name for p in arrays if p.shape[0] == "N"}
+    return _moves(loss, case, moved, 2 * slack.value) or _follow(
+        _grads(loss, moved),
+        {n: g[order] if n in by_sample else g for n, g in _unmoved_grads(loss, case).items()},
+        {n: 2 * (room[order] if n in by_sample else room) for n, room in slack.grads.items()},
+    )
 
 
 def view_swap_invariant(loss: Loss, case: Case) -> str | None:
-    """The first two inputs may change places."""
+    """Exchanging the first two inputs keeps the value and exchanges their gradients."""
     first, second = (p.name for p in loss.parameters[:2])
     moved = {**case.inputs, first: case.inputs[second], second: case.inputs[first]}
-    slack = 2 * _bounds(loss, case).value
-    return _differs("value", _value(loss, moved), _unmoved_value(loss, case), slack)
+    slack, other = _bounds(loss, case), {first: second, second: first}
+    return _moves(loss, case, moved, 2 * slack.value) or _follow(
+        _grads(loss, moved),
+        {other.get(name, name): g for name, g in _unmoved_grads(loss, case).items()},
+        {other.get(name, name): 2 * room for name, room in slack.grads.items()},
+    )
 
 
 def convex_in_logits(loss: Loss, case: Case) -> str | None:
@@ -255,7 +279,7 @@ def temperature_homogeneous(loss: Loss, case: Case) -> str | None:
         # Powers of 2 are exact: the logits stay the same to the last bit.
         moved[name] = 2 * moved[name]
     moved["temperature"] = 4 * moved["temperature"]
-    return _differs("value", _value(loss, moved), _unmoved_value(loss, case), 2 * _bounds(loss, case).value)
+    return _moves(loss, case, moved, 2 * _bounds(loss, case).value)
 
 
 def _has(loss: Loss, *names: str) -> bool:

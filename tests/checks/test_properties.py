@@ -8,7 +8,7 @@ from slow import partly_slow
 from sweep import every_loss, sweep
 
 from nceref import get_loss
-from nceref.checks import run, settings
+from nceref.checks import properties, run, settings
 from nceref.checks.cases import cases
 from nceref.checks.properties import PROPERTIES
 from nceref.losses import all_losses
@@ -164,6 +164,23 @@ def test_property_kills_a_mutant_that_was_not_made_for_it(name):
 def test_mutant_breaks_the_property_it_was_made_for(mutant):
     assert mutant.made_for in SOUND.properties
     assert broken_by([mutant], PROPERTIES[mutant.made_for])
+
+
+ALTERED = {
+    "scale_invariant": lambda g: {name: np.ones_like(x) for name, x in g.items()},
+    "rotation_invariant": lambda g: {**g, "z1": g["z1"] * [1.01, 1, 1]},
+    "view_swap_invariant": lambda g: {**g, "z1": 1.01 * g["z1"]},
+    "permutation_equivariant": lambda g: {**g, "z1": g["z1"] * np.arange(1, 1 + len(g["z1"]))[:, None]},
+}
+
+
+@pytest.mark.parametrize("name", ALTERED)
+def test_the_gradients_that_a_property_speaks_of_are_compared(name, monkeypatch):
+    grads = properties._grads
+    assert PROPERTIES[name].check(SOUND, CASES[0]) is None
+    monkeypatch.setattr(properties, "_grads", lambda loss, inputs: ALTERED[name](grads(loss, inputs)))
+    monkeypatch.setattr(properties, "_unmoved_grads", lambda loss, case: properties._grads(loss, case.inputs))
+    assert PROPERTIES[name].check(SOUND, CASES[0]).startswith("gradient of z")
 
 
 @sweep("mutant", MUTANTS, ids=lambda m: m.name)

@@ -196,7 +196,7 @@ PRINTED = {
     "lines_into_the_pipe": GARBLES,
     "pickle_into_the_pipe": GARBLES,
     # One case was judged; calling again is what fails.
-    "repeated_into_the_pipe": (DIFFERS, "reordering the samples changes nothing: closes or garbles the pipe"),
+    "repeated_into_the_pipe": (DIFFERS, "reordering the samples keeps the value: closes or garbles the pipe"),
     "answer_to_another_request_into_the_pipe": GARBLES,
     "closes_everything": GARBLES,
     "closes_the_pipes": GARBLES,

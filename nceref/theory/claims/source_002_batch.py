@@ -58,7 +58,7 @@ CHAPTER = Chapter(
             r"=\frac{1-P_+}{\tau^2},\qquad -\nabla_sL\cdot\nabla_s\log d=\frac{P_+-\sum_jP_j^2}{\tau^2}",
             expected=Verdict.IMPRECISE,
             repair=Repair.WORDING,
-            repaired="Only their ratio counts: what multiplies both changes nothing. A step of descent in the "
+            repaired="Only their ratio counts: what multiplies both leaves the loss as it is. A step of descent in the "
             "similarities raises the numerator, which is in the denominator too, and raises the denominator with it "
             "where P_+ > sum P_j^2: wherever the positive is the most similar, unless all are equal.",
             scenario="split",
