@@ -235,7 +235,7 @@ def carried_out(claim: Claim, kind: str) -> str:
 
 def _evaluated(claim: Claim, how: bool | str) -> str:
     """What is evaluated, said of the formula."""
-    if how is True:
+    if not isinstance(how, str):
         return "the formula"
     part = statements.comparisons(how) <= statements.comparisons(claim.formula)
     return f"{'a part of the formula' if part else 'another formula'}, {how}"

@@ -107,7 +107,7 @@ class Claim:
         evidence, or, beside `symbolic`, a part of it.
     symbolic, numeric, random : bool or str or callable
         Evidence: True evaluates the formula with symbols, with 50 digits on the fixed instances of the scenario, or on
-        random instances; a text does so with another formula. A callable does it its own way: `symbolic()`,
+        random instances; a text does so with a part of the formula, or with another one, and is printed. A callable does it its own way: `symbolic()`,
         `numeric()`, `random(rng)` return whether the precise statement held.
     no_evidence : str
         Why a kind of evidence is missing, where one may be expected.

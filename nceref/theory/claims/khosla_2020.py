@@ -53,11 +53,19 @@ def _code_is_the_scaled_formula(rng):
 
 
 def _underflow_below_150_bits():
-    """float32 rounds e^x to 0 below the half of its smallest number, 2^-150: x = -150 log 2 = -103.97."""
+    """float32 rounds e^x to 0 below the half of its smallest number, 2^-150: x = -150 log 2 = -103.97.
+
+    Four rows of length 10, products with other rows at most 50: right at 0.6, where those are 83 below the maximum, and
+    NaN at 0.4, where they are 125 below.
+    """
     import numpy as np
 
     edge = np.float32(-150 * np.log(2))
-    return bool(np.exp(edge + np.float32(0.1)) > 0 == np.exp(edge - np.float32(0.1)))
+    at_the_edge = np.exp(edge + np.float32(0.1)) > 0 == np.exp(edge - np.float32(0.1))
+    rows, labels = 10 * np.array([[[1, 0]], [[0.5, 0.75**0.5]], [[-0.5, 0.75**0.5]], [[-1, 0]]]), np.array([0, 0, 1, 1])
+    right, none = (authors_code(rows, labels, t, "float32") for t in (0.6, 0.4))
+    close = np.allclose(right, authors_code(rows, labels, 0.6, "float64"), rtol=1e-4, atol=1e-4)
+    return bool(at_the_edge and close and np.isnan(none).all())
 
 
 def _code_gives_nan():
