@@ -53,7 +53,7 @@ class RecordedTarget:
 
     @property
     def target(self) -> ResolvedTarget:
-        """What a report and the verifier need to know of it: of its arguments nothing is recorded."""
+        """The target as a report and the verifier need it; its arguments are not recorded."""
         return ResolvedTarget(self.name, "recorded", self.loss.name)
 
     @property

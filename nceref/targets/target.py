@@ -1,4 +1,4 @@
-"""What is judged: a program with its framework, and how the inputs of a loss reach it."""
+"""The target that is judged: a program with its framework, and how the inputs of a loss reach it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -82,7 +82,7 @@ class ResolvedTarget:
 
 @dataclass(frozen=True, eq=False)
 class LoadRequest:
-    """What a child is started for: arguments of `load.resolve_target`.
+    """The request that a child is started for, with the arguments of `load.resolve_target`.
 
     `group` has the ``rank`` and the ``world_size`` of a child that is one of several, and the path of the ``store``
     through which they meet; without it they do not meet yet. Where one child has all ranks, as devices of JAX, it has

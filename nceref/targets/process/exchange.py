@@ -58,11 +58,11 @@ class Exchange:
         self._jobs.put((packed(self._number, content), self._number, limits))
 
     def receive(self, seconds: float, ended: Any) -> Any:
-        """The answer.
+        """The next answer.
 
-        `seconds`: how long to wait for it. `ended`: whether the process is gone: what it has started may hold the pipe
-        open. Raises `TimeoutError` if there is none in time. Raises `EOFError` if the pipe is closed, or the process
-        gone. Raises `WireError` if what comes is no answer.
+        It is awaited for `seconds`. `ended` says whether the process is gone: other processes that it has started may
+        hold the pipe open. Raises `TimeoutError` if there is no answer in time, `EOFError` if the pipe is closed or the
+        process gone, and `WireError` for anything that is no answer.
         """
         return awaited(self._answers, seconds, ended).content
 
