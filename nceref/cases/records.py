@@ -1,4 +1,4 @@
-"""What the parts of the verifier hand to one another: frozen data, no behavior."""
+"""Records that the parts of the verifier exchange: frozen data, no behavior."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ Status = Literal["pass", "fail", "skip", "error", "xfail", "xpass", "inconclusiv
 MANY_ROWS, MANY_ENTRIES = 16, 300
 """More than these in an array make a case a large one."""
 RANDOM_WALK = "random walk"
-"""What stands beside the stages of a bound: the bound of roundings that are random."""
+"""The name, among the stages of a bound, of the bound for roundings that are random."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class Probe:
 
     @property
     def entries(self) -> int:
-        """How many numbers all inputs have together."""
+        """Number of entries of all inputs together."""
         return sum(np.size(x) for x in self.inputs.values())
 
     @property
@@ -100,7 +100,7 @@ class Probe:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a target did with a probe.
+    """The answer of a target to a probe, or its trouble.
 
     Attributes
     ----------
@@ -233,7 +233,7 @@ class Diagnosis:
 
     @property
     def sentence(self) -> str:
-        """All that it says."""
+        """The whole explanation: where it applies, and all its parts."""
         return f"{self.where} {'; '.join(map(str, self.parts))}".strip()
 
     @property
@@ -246,7 +246,7 @@ class Diagnosis:
         return replace(self, parts=(*self.parts, *(DiagnosisPart(text, "", role) for text in texts if text)))
 
     def record(self) -> dict[str, Any]:
-        """As plain data."""
+        """The explanation as plain data."""
         fields = {name: x for name, x in vars(self).items() if name != "predicts"}
         parts = [asdict(part) for part in self.parts]
         first = {"id": self.id, "sentence": self.sentence}
@@ -255,7 +255,7 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class ExpectedFailure:
-    """Why results are expected to fail.
+    """The reason why results are expected to fail, and what holds if they pass.
 
     Attributes
     ----------

@@ -99,7 +99,7 @@ class Callee:
         return "reduction" in parameters or "reduction" in self.constructor.parameters
 
     def bind(self, names: Iterable[str], reduction: str = "mean") -> BoundCall:
-        """Which of the given inputs goes where; a reduction that is not the mean is passed on where it can be.
+        """Assign given inputs to the constructor or the call, with a reduction other than the mean where it is taken.
 
         Raises `TargetError` if something that the target needs fits no input, or an array fits no parameter.
         """

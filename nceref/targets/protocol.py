@@ -74,9 +74,9 @@ def result(id: str, value: Any, grads: Mapping[str, Any]) -> str:
 
 
 def record(text: str, kinds: Iterable[str]) -> tuple[str, Mapping[str, Any]]:
-    """What kind of answer a line is, and its content.
+    """The kind of answer that a line is, one of `kinds`, and its content.
 
-    `text`: the line. `kinds`: those that there may be. Raises `Trouble` `BROKEN`, for anything else.
+    Raises `Trouble` with the name `BROKEN` for any other line.
     """
     kinds, why = tuple(kinds), ""
     try:

@@ -221,7 +221,7 @@ class ChildRunner:
     def _answer(
         self, request: LoadRequest | CallRequest | ModuleRequest, message: Any, seconds: float, limit: str
     ) -> Any:
-        """What was asked for, or the outcome that stands for none; an error of the child is raised if it is due."""
+        """The answer to a request, or the outcome that replaces it; an error of the child is raised if it is due."""
         self._send(message, messages.limits(request))
         try:
             answer = messages.checked(self._exchange.receive(seconds, self._ended), request)

@@ -69,7 +69,7 @@ class LineExchange:
             self._answers.put(self._last(replies))
 
     def _last(self, replies: IO[bytes]) -> Exception:
-        """What stands behind all lines, which are handed on."""
+        """The exception after the last line: the end of the stream, or too much output. Lines are queued as answers."""
         parts: list[bytes] = []
         size = 0
         while chunk := _chunk(replies):

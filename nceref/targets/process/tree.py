@@ -73,7 +73,7 @@ def birth(pid: int) -> int:
 
 
 def _living(births: Mapping[int, int]) -> set[int]:
-    """Which of some processes live, by number and birth: a number alone may be that of another process by now."""
+    """The processes that still live, by number and birth: a number alone may be that of another process by now."""
     entries = {pid: _entry(pid) for pid in births}
     return {pid for pid, e in entries.items() if e and e.born == births[pid] and e.state not in b"ZX"}
 

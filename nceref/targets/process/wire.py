@@ -132,7 +132,7 @@ _WRITTEN: dict[Any, tuple[str, Callable[[Any], Any]]] = {
     frozenset: ("frozenset", list),
     type(...): ("ellipsis", lambda x: []),
 }
-"""How a value is written: the name of its object, empty for JSON's own, and text or a list of values."""
+"""The name of each type in a frame, empty for JSON's own, and a function to the text or list that stands for it."""
 
 
 def _appended(x: Any, arrays: list[bytes]) -> list[Any]:
