@@ -1,4 +1,4 @@
-"""What is measured, as data: how each loss is called, how large it is, its target, and the work nobody gets around."""
+"""Measured cases, as data: how each loss is called, how large it is, its target, and the work nobody gets around."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -128,7 +128,7 @@ class Case:
         return self.sizes["D"]
 
     def size(self, letters: Letters) -> int:
-        """What some sizes add up to."""
+        """The sum of some sizes."""
         return sum(self.sizes[letter] for letter in letters)
 
     def floor(self, rates: dict[str, float]) -> float:
@@ -142,7 +142,7 @@ class Case:
         return replace(self, sizes=sizes, target=None, within=None)
 
     def plain(self) -> dict[str, Any]:
-        """For JSON."""
+        """The case as plain data, for JSON."""
         return asdict(self)
 
 

@@ -25,7 +25,7 @@ OnProgress = Callable[[str], Any]
 
 
 def fresh(function: Callable[..., Any], **arguments: Any) -> Any:
-    """What a function of this package returns in a process of its own; arguments and result are JSON.
+    """The result of a function of this package in a process of its own; arguments and result are JSON.
 
     `threads`, where it is among the arguments, is what the libraries of the process may start.
     """

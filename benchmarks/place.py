@@ -1,4 +1,4 @@
-"""Where arrays are put: NumPy's memory, or a CUDA device through CuPy or, without it, PyTorch."""
+"""Places for arrays: NumPy's memory, or a CUDA device through CuPy or, without it, PyTorch."""
 
 import importlib.util
 from collections.abc import Callable

@@ -65,7 +65,7 @@ def size(x: int | None) -> str:
 
 
 def machine(about: dict[str, Any]) -> Table:
-    """What it was run on."""
+    """The table of the machine, with versions of the packages that are compared."""
     versions = {"torch": "PyTorch", "cupy": "CuPy"}
     lines = [(versions.get(name, name), str(x) if x is not None else "not installed") for name, x in about.items()]
     missing = [peer for peer in PEERS if about[peer] is None]
@@ -94,7 +94,7 @@ def speed(section: dict[str, Any]) -> list[Table]:
 
 
 def rates(section: list[dict[str, Any]]) -> Table:
-    """What the floors are made of."""
+    """The table of the machine's rates, which give the floors."""
     lines = [
         (f"{r['dtype']}, D = {r['dim']}", f"{r['operations'] / 1e9:.0f}", f"{r['exponentials'] / 1e9:.2f}")
         for r in section
@@ -221,7 +221,7 @@ def device(section: dict[str, Any]) -> list[Table]:
 
 
 def stages(section: dict[str, Any]) -> list[Table]:
-    """Where the time goes, in percent."""
+    """The table of shares of time by stage, in percent."""
     names = list(section["rows"][0]["shares"])
     lines = [(row["name"], *(f"{row['shares'][name]:.0%}" for name in names)) for row in section["rows"]]
     note = (

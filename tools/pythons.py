@@ -20,7 +20,7 @@ TESTS = (
     "tests/cli/test_main.py", "tests/cli/test_verify.py", "tests/test_testing.py", "tests/test_dependencies.py",
     "tests/test_registry.py",
 )  # fmt: skip
-"""What may depend on the interpreter: arithmetic, processes, imports and signatures of targets, the command line."""
+"""Tests that may depend on the interpreter: arithmetic, processes, imports and signatures of targets, command line."""
 
 
 def version_of(program: str | Path) -> str:
@@ -34,10 +34,10 @@ def version_of(program: str | Path) -> str:
 
 
 def interpreters(given: Iterable[str] = ()) -> dict[str, str]:
-    """An interpreter for each version that there is: of those given, else from the folders of PATH.
+    """Paths of an interpreter for each version that there is: of those given, else from the folders of PATH.
 
-    `given`: paths of interpreters that are not on PATH. Result: version to path. Raises `ValueError` for a path that is
-    no Python of a declared version.
+    `given` has paths of interpreters that are not on PATH. Raises `ValueError` for a path that is no Python of a
+    declared version.
     """
     out = {}
     for program in given:

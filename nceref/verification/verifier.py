@@ -44,7 +44,7 @@ _OPTIONS = frozenset({
     "repro", "inputs", "isolate", "modes", "multiple_of", "param", "require_grad", "seed", "shape", "suite", "timeout",
     *OF_RANKS,
 })  # fmt: skip
-"""Of `verify`; every other keyword is a convention."""
+"""Options of `verify`; every other keyword is a convention."""
 
 
 def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Report:
@@ -145,17 +145,7 @@ def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Repor
 
 
 def written_call(target: Any, loss: str | Loss | None, options: Mapping[str, Any]) -> str:
-    """The call of `verify`, as it may be repeated; an object is named as it calls itself.
-
-    Parameters
-    ----------
-    target, loss, options
-        As for `verify`.
-
-    Returns
-    -------
-    str
-    """
+    """The call of `verify`, as it may be repeated; an object is named as it calls itself."""
     name = target if isinstance(target, str) else getattr(target, "__name__", type(target).__name__)
     first = [shown(name) if isinstance(target, str) else printable(name)]
     given = {**({"loss": loss} if loss is not None else {}), **options}
@@ -165,7 +155,7 @@ def written_call(target: Any, loss: str | Loss | None, options: Mapping[str, Any
 
 @dataclass(frozen=True)
 class _Wished:
-    """What is wished beside a verdict, as the arguments of `verify_with` of these names have it."""
+    """Options of `verify_with` beside those of the verdict, under the names that its arguments have."""
 
     measure: bool = True
     training: bool = True
@@ -306,7 +296,7 @@ def _error(request: Request, code: int, reason: str) -> Report:
 
 
 def _distrust(request: Request, replaced: Sequence[str]) -> str:
-    """Why nothing is judged in this process."""
+    """The reason why nothing is judged in this process."""
     names, are = ", ".join(replaced[:3]) + ", ..." * (len(replaced) > 3), "is" if len(replaced) == 1 else "are"
     where = "where NumPy is as it was" if issubclass(type(request.thing), str) else "of its own, by its text FILE:NAME"
     return (
@@ -316,7 +306,7 @@ def _distrust(request: Request, replaced: Sequence[str]) -> str:
 
 
 def request_of(target: Any, loss: str | Loss | None, options: Mapping[str, Any]) -> Request:
-    """What a call of `verify` wishes, checked; parameters as there, and it raises the same `InputError`."""
+    """The checked request of a call of `verify`, with the same parameters and the same `InputError`."""
     given = {name: value for name, value in options.items() if name in _OPTIONS and value is not None}
     return parse_request(target, loss, {k: v for k, v in options.items() if k not in _OPTIONS}, given)
 
@@ -365,7 +355,7 @@ def _explained(
 
 
 def _ranks(run: TargetRun) -> Iterator[Mapping[str, Any]]:
-    """What each rank of a run did, as plain data; nothing of one rank alone."""
+    """Records of the ranks of a run, as plain data; none of one rank alone."""
     contract = run.setup.contract
     if contract is not None and run.setup.several:
         from nceref.diagnosis.ranks.by_rank import rank_records
@@ -382,7 +372,7 @@ def _scope(request: Request, target: Any, results: Sequence[Result], runs: Seque
 
 
 def _terms(request: Request, runs: Sequence[TargetRun]) -> dict[str, Mapping[str, float]]:
-    """What the bound of each value is made of; of several rows, those of the widest."""
+    """Stages of the bound of each value; of several rows, those of the row with the widest bound."""
     # Ids of probes are the same in every dtype, so a second run would overwrite the first.
     probes = [o.probe for each in runs[:1] for o in each.observations]
     terms = {p.id: {**_widest(p.bounds), **_random_walk(request, p)} for p in probes if p.bounds is not None}
@@ -405,7 +395,7 @@ def _widest(bound: Bounds) -> dict[str, float]:
 
 
 def observe(target: Any, loss: str | Loss | None = None, **options: Any) -> tuple[Observation, ...]:
-    """What a target answers on the cases of `verify` in the first dtype, beside the plain reference; nothing is judged.
+    """The outcomes of a target on the cases of `verify` in the first dtype, beside the plain reference, not judged.
 
     Parameters
     ----------
@@ -423,7 +413,7 @@ def observe(target: Any, loss: str | Loss | None = None, **options: Any) -> tupl
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """What `verify` would judge.
+    """The cases and the ways of calling that `verify` would judge.
 
     Attributes
     ----------
@@ -438,7 +428,7 @@ class PlannedRun:
 
 
 def planned(target: Any, loss: str | Loss | None = None, child: Any = None, **options: Any) -> PlannedRun:
-    """What `verify` would judge; the target is loaded, but not called.
+    """The cases and the ways of calling that `verify` would judge; the target is loaded, but not called.
 
     Parameters
     ----------

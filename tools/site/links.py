@@ -44,10 +44,7 @@ class _Page(HTMLParser):
 
 
 def broken(site: Path) -> Iterator[str]:
-    """The links of a finished site that lead nowhere within it.
-
-    `site`: a folder of HTML files. Each: page and link.
-    """
+    """The links, each with its page, that lead nowhere within a finished site, a folder of HTML files."""
     # What begins with an underscore belongs to Sphinx and its theme.
     paths = (path for path in sorted(site.rglob("*.html")) if not path.relative_to(site).parts[0].startswith("_"))
     read = {path: _Page() for path in paths}

@@ -15,7 +15,7 @@ function splitQuery(query) {
 
 
 def words(text: str) -> list[str]:
-    """What a text is found by."""
+    """The words by which a search finds a text."""
     return [known for word in _WORD.findall(text) for known in (_rounded(word) if "." in word else _parts(word))]
 
 

@@ -121,11 +121,10 @@ differ = differ or not np.all(np.abs(yours - reference) <= bound)"""
 
 
 def script(target: ResolvedTarget, probe: Probe, outcome: Outcome) -> str:
-    """A stand-alone script that prints the reference's number and the target's, and exits with 1 while they differ.
+    """Python source that prints the reference's number and the target's, and exits with 1 while they differ.
 
-    `target`: what was run; an object that cannot be imported leaves a marked line to fill in. `probe`: the case.
-    `outcome`: what the target did: it decides whether the value is shown, or the gradients. Result: python source; it
-    needs NumPy and the target's framework.
+    For an object that cannot be imported it has a marked line to fill in. `outcome` decides whether the value is shown,
+    or the gradients. The script needs NumPy and the target's framework.
     """
     dialect = DIALECTS[target.framework]
     loading, needed = _loading(target)
@@ -275,7 +274,7 @@ def _called(target: ResolvedTarget, probe: Probe, outcome: Outcome, compared: Se
 
 
 def _held(probe: Probe, name: str) -> Any:
-    """What the module holds in the place of an input."""
+    """The parameter that the module holds in place of an input."""
     return parameter_at(probe.forms.get(name, "identity"), probe.inputs[name], probe.dtype)
 
 
