@@ -100,7 +100,7 @@ def _print(results: dict[str, Any], skip: int = 0) -> None:
 
 @contextmanager
 def progress() -> Iterator[OnProgress]:
-    """Says on standard error what is going on, if that is a terminal."""
+    """Print progress on standard error, if that is a terminal."""
 
     def update(words: str) -> None:
         if sys.stderr.isatty():

@@ -1,4 +1,4 @@
-"""What do processes of Dask take, beside the engine in memory on the same two cores, and how large can a batch be?"""
+"""Time and memory of processes of Dask, beside the engine in memory on the same two cores, and the largest batch."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 _COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NCEREF_THREADS")
 
 OnProgress = Callable[[str], Any]
-"""Takes a line about what is going on."""
+"""A function that takes a line about the progress."""
 
 
 def fresh(function: Callable[..., Any], **arguments: Any) -> Any:

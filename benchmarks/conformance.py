@@ -1,4 +1,4 @@
-"""How much does a test suite of a dozen losses cost, whose checks read one verification a target?
+"""Cost of a test suite of a dozen losses, whose checks read one verification a target.
 
     python -m benchmarks.conformance [numpy] [torch] [packages] [example]
 

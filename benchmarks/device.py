@@ -1,4 +1,4 @@
-"""How fast is it on a CUDA device, and does it compute there what it computes on the CPU?"""
+"""Speed on a CUDA device, and agreement of its results with those of the CPU."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence

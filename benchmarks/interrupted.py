@@ -1,4 +1,4 @@
-"""How long after Ctrl-C does a cluster still have tasks of the call that was interrupted?"""
+"""Time after Ctrl-C until a cluster has no task left of the call that was interrupted."""
 
 import signal
 import subprocess
@@ -13,7 +13,7 @@ from benchmarks.clock import ROOT
 
 TIMES = 5
 TARGET = 2.0
-"""Seconds, at most."""
+"""Most seconds until then."""
 _CALLER = """
 import signal, sys
 from distributed import Client

@@ -1,4 +1,4 @@
-"""How many one-place changes of the program does the test suite notice?
+"""Share of one-place changes of the program that the test suite notices.
 
     python -m benchmarks.mutation [--json FILE] [--against FILE] [--jobs N]
 

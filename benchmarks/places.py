@@ -40,7 +40,7 @@ class Place:
     Attributes
     ----------
     path, line : str, int
-        Where it is now.
+        Present file and line.
     text, kind, rank : str, str, int
         The line without the space around it, the kind of change, and which of its kind in the line: its name.
     near : tuple of str

@@ -1,4 +1,4 @@
-"""How fast is the replay of the quadrant toy, against the published script under PyTorch?
+"""Speed of the replay of the quadrant toy, against the published script under PyTorch.
 
 Both draw samples, weights and indices themselves and train the six published runs. The drawing of indices is timed
 apart on both sides; the training alone is the rest. PyTorch gets one thread: tensors of a few numbers have no use for

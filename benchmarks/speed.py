@@ -1,4 +1,4 @@
-"""How fast is value-and-gradient, against PyTorch and against the work that no program gets around?"""
+"""Speed of value-and-gradient, against PyTorch and against the work that no program gets around."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence

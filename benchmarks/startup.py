@@ -1,4 +1,4 @@
-"""How long does the command line take to start, against importing the library that parses its arguments?"""
+"""Time that the command line takes to start, against importing the library that parses its arguments."""
 
 import subprocess
 import sys

@@ -31,7 +31,7 @@ def _table(title: str, columns: tuple[str, ...], lines: Iterable[Sequence[str]],
 
 
 def seconds(x: float) -> str:
-    """Three digits and a unit."""
+    """A time with three digits and a unit."""
     scale, unit = _unit(x)
     return f"{_digits(x * scale)} {unit}"
 
@@ -55,7 +55,7 @@ def times(spread: Spread | None) -> str:
 
 
 def ratio(x: float | None) -> str:
-    """Two digits after the point below 10."""
+    """A ratio with two digits after the point below 10."""
     return "-" if x is None else f"{x:.2f}" if x < 10 else f"{x:.1f}"
 
 
@@ -104,7 +104,7 @@ def rates(section: list[dict[str, Any]]) -> Table:
 
 
 def memory(section: dict[str, Any]) -> list[Table]:
-    """Peaks."""
+    """The table of peaks of memory."""
     who = {"nceref": "nceref", "baseline": "PyTorch", "tuned": "PyTorch, tuned"}
     lines = [(r["name"], who[r["program"]], size(r["extra"])) for r in section["rows"]]
     note = "Peak beyond inputs and gradients, in a fresh process."
@@ -126,7 +126,7 @@ def scaling(section: dict[str, Any]) -> list[Table]:
 
 
 def threads(section: dict[str, Any]) -> list[Table]:
-    """Two against one."""
+    """The table of two threads against one."""
     line = (
         section["name"],
         times(section["one"]),
@@ -203,7 +203,7 @@ def _interrupted(section: dict[str, Any]) -> list[Table]:
 
 
 def startup(section: dict[str, Any]) -> list[Table]:
-    """Start of the command line."""
+    """The table of the start of the command line."""
     names = {"python": "python -c pass", "click": 'python -c "import click"', "nceref": "nceref --help"}
     lines = [(shown, times(section[name])) for name, shown in names.items()]
     return [_table("Start-up", ("command", "time"), lines, f"nceref / click: {ratio(section['ratio'])}.")]

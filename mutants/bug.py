@@ -60,9 +60,9 @@ class Program:
         Ids of the conventions that make up a right diagnosis, more than one for several bugs at once; empty for a
         correct program.
     thread : str
-        Where it was reported, ``owner/repository#number``; empty where there is no thread.
+        Public thread that reports it, ``owner/repository#number``; empty where there is none.
     seen : str
-        Where it was seen if there is no thread, such as ``optax 0.2.8``.
+        Program in which it was seen if there is no thread, such as ``optax 0.2.8``.
     also : tuple of str
         Other ids, joined by ``+``, that mean the very same thing.
     settings : mapping
@@ -73,7 +73,7 @@ class Program:
         ``gradients(grads, inputs)``: what autodiff gives in place of the complex step's gradients, where it would
         differ, such as NaN.
     options : mapping
-        Of a program on several ranks: options of `nceref.verify` that its author means, such as ``{"value": "each"}``.
+        Options of `nceref.verify` that the author of a program on several ranks means, such as ``{"value": "each"}``.
     """
 
     function: Function

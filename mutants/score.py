@@ -59,13 +59,13 @@ class ScoredProgram:
     Attributes
     ----------
     id, loss, dtype : str
-        What was judged, against which reference, in which format.
+        The program, the loss of the reference, and the format.
     group : str
         One of `GROUPS`, ``independent`` or ``correct``.
     expected : str
         The right diagnosis, ids joined by ``+``; empty for a correct program.
     verdict : str
-        As `nceref.verify` gave it, ``error`` where it raised.
+        Verdict of `nceref.verify`, ``error`` where it raised.
     diagnoses : tuple of str
         Ids, the first one first.
     reason : str

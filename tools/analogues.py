@@ -14,7 +14,7 @@ from nceref.theory import analogues
 RECORDS = Path(__file__).parents[1] / "docs" / "experiments"
 MEASURES = (SLOPE, NORM, PROBED, ALL, TAIL)
 DIGITS = 6
-"""A last bit may differ between releases of NumPy and SciPy."""
+"""Significant digits that are stored: a last bit may differ between releases of NumPy and SciPy."""
 
 
 def content() -> dict[str, Any]:

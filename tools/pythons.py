@@ -24,7 +24,7 @@ TESTS = (
 
 
 def version_of(program: str | Path) -> str:
-    """Such as ``3.12``; empty for what does not run, as the shim of a version manager may not."""
+    """The version of a Python, such as ``3.12``; empty if it does not run, as the shim of a version manager may not."""
     script = "import sys; print('%d.%d' % sys.version_info[:2])"
     try:
         done = subprocess.run([program, "-I", "-c", script], capture_output=True, text=True, check=False)

@@ -26,7 +26,7 @@ _WIDTH = 120
 _GENERAL = {"reduction", "compute"}
 """Arguments that a loss has without declaring them."""
 _GLUE = "\N{NO-BREAK SPACE}"
-"""Stands for a space at which no line is broken."""
+"""A character for a space at which no line is broken."""
 
 
 def render() -> str:

@@ -171,10 +171,10 @@ def _precision(dtype: str) -> int:
 
 
 def correct_bits(error: float, size: float, most: int) -> float:
-    """Leading bits that are right, of a number of this size: between 0 and all of the format.
+    """Number of leading bits that are right: between 0 and all of the format.
 
-    `error` and `size`: largest error and largest entry, both >= 0. `most`: bits of the significand, the result where
-    the error is 0.
+    `error` and `size` are the largest error and the largest entry, both >= 0. `most` is the number of bits of the
+    significand, the result where the error is 0.
     """
     if error == 0:
         return float(most)
@@ -251,5 +251,5 @@ def expected_failures_of(id: str, names: Iterable[str]) -> list[str]:
 
 
 def expected_failure_of(id: str, names: Iterable[str]) -> str | None:
-    """The first of them, which says why the result fails; None for none."""
+    """The first name of `expected_failures_of`, which says why the result fails; None for none."""
     return next(iter(expected_failures_of(id, names)), None)

@@ -26,15 +26,15 @@ class Parametrization:
     Attributes
     ----------
     words : str
-        What the input is, such as "exp of", before "the parameter NAME".
+        Words before "the parameter NAME", such as "exp of".
     written : str
-        How a user states it, with ``{}`` for the parameter.
+        Notation of a user, with ``{}`` for the parameter.
     value, inverse : callable
         The function g from the parameter to the input, and back.
     gradient : callable
-        ``gradient(parameter, grad)``: from the derivative by the parameter that by the input.
+        ``gradient(parameter, grad)``: the derivative by the input, from that by the parameter.
     kinds : tuple of type
-        Of input that it is for.
+        Kinds of input that it is for.
     """
 
     words: str
@@ -106,10 +106,7 @@ def parameter_at(name: str, s: Any, dtype: str) -> Any:
 
 
 def representable(name: str, s: Any, dtype: str) -> Any:
-    """The input that a module can hold, next to this one; not rounded itself.
-
-    `name` and `s` and `dtype`: as for `parameter_at`.
-    """
+    """The input that a module can hold, next to `s`; not rounded itself. The parameters are those of `parameter_at`."""
     return PARAMETRIZATIONS[name].value(parameter_at(name, s, dtype))
 
 

@@ -127,10 +127,9 @@ def _failure(target: ResolvedTarget, error: BaseException, remarks: Mapping[str,
 
 
 def unlike(first: Answer | Outcome, second: Answer | Outcome, rooms: Mapping[str, Any]) -> dict[str, str]:
-    """The remark for two answers to the same inputs that differ by more than two right ones do, of a quantity.
+    """The remark for two answers to the same inputs that differ by more than right ones do; empty where they are alike.
 
-    `first` and `second`: without trouble. `rooms`: how far they may be apart, see `CallRequest`. Result: empty where
-    they are alike.
+    Both answers are without trouble; `rooms` are the allowed differences, see `CallRequest`.
     """
     pairs = {"": (first.value, second.value)} | {n: (g, second.grads.get(n)) for n, g in first.grads.items()}
     changed = next((n for n, (a, b) in pairs.items() if b is None or not _alike(a, b, rooms.get(n, 0.0))), None)

@@ -125,7 +125,7 @@ class Callee:
         return frozenset(name for n in self.call.parameters if (name := match_input(n, given)))
 
     def program(self, inputs: Mapping[str, Any], reduction: str, placed: Callable[[Any], Any]) -> Any:
-        """Construct, if it is a class, and call."""
+        """The result of a call with these inputs; a class is constructed first."""
         key = tuple(inputs), reduction
         if key not in self._bound:
             self._bound[key] = self.bind(inputs, reduction)

@@ -51,22 +51,22 @@ class CallRequest:
     scalars : frozenset of str
         Differentiable scalars.
     constants : frozenset of str
-        Those of `tracked` that the loss declares constant.
+        Inputs of `tracked` that the loss declares constant.
     shape : tuple of int or None
-        Of the value, where the reference has one.
+        Shape of the value, where the reference has one.
     mode : str
-        How it is called, see `nceref.verification.modes`; empty for plainly.
+        Way of calling, see `nceref.verification.modes`; empty for the plain one.
     cotangent : float, array or None
         Upstream gradient; None for 1.
     before : mapping or None
         The inputs that the same instance is called with first.
     rooms : mapping
-        How far the value, under the empty name, and gradients of two calls may be apart; what is not named, not at all.
+        Allowed difference of the value, under the empty name, and of gradients between two calls; 0 for names left out.
     devices : int
-        On how many devices of JAX it is called at once, or 0: then arrays and differentiable scalars have a first axis
-        of the devices, and so have the value and the gradients.
+        Number of devices of JAX that it is called on at once; then arrays and differentiable scalars have a first axis
+        of the devices, and so have the value and the gradients. 0 for an ordinary call.
     axis : str
-        What the target calls that axis.
+        Name that the target has for that axis.
     """
 
     inputs: Mapping[str, Any]
@@ -103,7 +103,7 @@ class Answer:
 def call_request(probe: Probe, device: str = "cpu") -> CallRequest:
     """The call for a probe; arguments that it leaves out have the default of the declaration.
 
-    `device`: as the framework names it.
+    `device` is named as the framework names it.
     """
     defaults = {p.name: p.default for p in probe.loss.parameters if isinstance(p, Scalar | Choice)}
     given = {name: x for name, x in {**defaults, **probe.inputs}.items() if x is not None and x is not ...}

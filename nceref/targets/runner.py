@@ -40,14 +40,14 @@ class Runner:
 
 @contextlib.contextmanager
 def in_process(thing: Any, loss: Loss | None = None, *, device: str = "cpu", **options: Any) -> Iterator[Runner]:
-    """Run a target here.
+    """Run a target in this process.
 
     Whatever it raises, ``SystemExit`` included, becomes an outcome; ``KeyboardInterrupt`` passes through. What it
     changes in the process is put back, see `global_state`. A target that hangs or that kills the process cannot be
     stopped here: that takes `in_child`.
 
-    `thing` and `loss` and `**options`: as for `load.resolve_target`; `thing` may be a `ResolvedTarget` already, and
-    nothing else is needed then. `device`: as the framework names it.
+    `thing`, `loss` and `options` are those of `load.resolve_target`; `thing` may be a `ResolvedTarget` already, and
+    then nothing else is needed. `device` is named as the framework names it.
     """
     with kept_surroundings():
         if not issubclass(type(thing), ResolvedTarget):

@@ -39,12 +39,12 @@ class Search:
     most : int
     made : int
     goal : str
-        What is looked for now.
+        Present goal of the search.
     ended : str
         ``calls``, ``limit`` (another count than calls), ``user``, ``target`` or ``error``; empty for a search that came
         to its end.
     sentence : str
-        What has ended it, empty as well.
+        Sentence about the end; empty like `ended`.
     error : mapping
         Type, message and places of an error of the search itself.
     """

@@ -42,7 +42,7 @@ _UNIT = "({} / ({}**2).sum(1, keepdims=True) ** 0.5)"
 _OF_MEMORY = ("{}.T", _UNIT, f"{_UNIT}.T")
 """Forms in which an array of earlier batches may be handed over: rows as columns, and rows of length 1."""
 _KEPT = tuple(form.replace("{}", "{}.detach()") for form in ("{}", *_OF_MEMORY)), ("{}", *_OF_MEMORY)
-"""The same for what an object keeps, which has no gradient: as tensors, and as other arrays."""
+"""Forms of the same for a memory that an object keeps, which has no gradient: as tensors, and as other arrays."""
 
 
 def called_wrongly(results: Sequence[Result]) -> bool:

@@ -30,7 +30,7 @@ class ExplainedDifference:
     diagnoses : tuple of Diagnosis
         The first is the explanation.
     training : mapping
-        What the difference does to training, as plain data; empty where nothing was measured.
+        Effect of the difference on training, as plain data; empty where nothing was measured.
     script : str
         A stand-alone script of the smallest failing input, or empty.
     """

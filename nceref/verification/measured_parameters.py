@@ -21,7 +21,7 @@ from nceref.verification.request import Request
 _FACTORS = (0.5, 2.0, 1.5)
 """Factors of a scalar: a single value may be a fixed point of two functions."""
 _ROOM = 64.0
-"""Times the bound: what is held is a rounded number. Two functions are much farther apart, and the judge is strict."""
+"""Factor on the bound, as a held number is rounded. Two functions are much farther apart, and the judge is strict."""
 
 
 def measure_parameters(request: Request, run: Any) -> tuple[Request, dict[str, str], dict[str, str]]:

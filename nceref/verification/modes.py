@@ -29,15 +29,15 @@ class Mode:
     Attributes
     ----------
     words : str
-        Completes "the target is wrong ...".
+        End of the sentence "the target is wrong ...".
     frameworks : tuple of str
-        Where there is such a way.
+        Frameworks that have such a way.
     made : callable
-        From a probe, and the others that are right, the probe that is called; None where the question does not arise.
+        Function from a probe, and the others that are right, to the probe that is called; None where the mode has none.
     id : str
-        The convention that a failure is.
+        Convention that a failure stands for.
     optional : bool
-        Whether only by name.
+        Whether it is judged only if it is named.
     value_only : bool
         Whether there are no gradients.
     needs_reduction : bool
@@ -169,7 +169,7 @@ def _same(probe: Probe, others: Sequence[Probe]) -> Made:
 
 
 def _upstream(probe: Probe, others: Sequence[Probe]) -> Made:
-    """Powers of two, so that the bound is that of the plain gradient; on no kink."""
+    """The case with upstream gradients that are powers of two, so that the plain bound holds; None on a kink."""
     if not probe.grads or probe.bounds is None:
         return None
     if probe.reduction == "none":

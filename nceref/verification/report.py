@@ -27,7 +27,7 @@ class Report(ReportData):
     Attributes
     ----------
     target, loss : str
-        What was judged, and against which loss.
+        The target that was judged, and the loss that it was compared with.
     verdict : str
         ``conforms``, ``differs``, ``value-only`` (right, but there were no gradients to judge), ``inconclusive``
         (nothing failed, but the cases could not have seen what they must) or ``error``.
@@ -37,7 +37,7 @@ class Report(ReportData):
     reason : str
         The verdict in one sentence.
     diagnosis : tuple of Diagnosis
-        What the difference is: the simplest explanation that fits all cases first, at most three.
+        Explanations of the difference: the simplest one that fits all cases first, at most three.
     results : tuple of Result
         One for every judged quantity of every case.
     environment : mapping
@@ -47,22 +47,22 @@ class Report(ReportData):
     settings : mapping
         The conventions that the target was held to.
     terms : mapping
-        For each case what the bound of its value is made of, if that was wished.
+        Parts of the bound of the value by case, if these were asked for.
     scope : Scope
-        What was looked at: a verdict is about that.
+        Scope of the verdict: the cases, sizes and formats that were judged.
     training : mapping
-        What a difference does to training: a sentence and its numbers; empty where nothing differs.
+        Effect of a difference on training: a sentence and its numbers; empty where nothing differs.
     search : mapping
         Calls that the search for an explanation took, its limit, and what ended it before its end: ``ended`` is
         ``calls``, ``limit``, ``user``, ``target`` or ``error``, with a sentence. Empty where none was made.
     self_test : tuple of mapping
-        What became of the wrong answers that the verifier gave to itself, see `nceref.verification.self_test`.
+        Results of the wrong answers that the verifier gave to itself, see `nceref.verification.self_test`.
     command : str
-        What repeats the run: a command line, or a call in Python; empty where it is not known.
+        Command line, or call in Python, that repeats the run; empty where it is not known.
     ranks : tuple of mapping
-        What each rank of runs on several did, see `nceref.diagnosis.ranks.by_rank.RankRecord`.
+        Records of each rank of runs on several, see `nceref.diagnosis.ranks.by_rank.RankRecord`.
     seconds : float
-        How long it took; in JUnit only, so that equal runs have equal JSON.
+        Duration; in JUnit only, so that equal runs have equal JSON.
     """
 
     @property
@@ -285,7 +285,7 @@ def _suites(report: Report, place: Place | None) -> Iterator[Any]:
 
 
 _KINDS = {"pass": "", "fail": "failure", "xpass": "failure", "error": "error"}
-"""JUnit has no word for an unexpected pass."""
+"""The elements of JUnit by status; it has no word for an unexpected pass, which is a failure."""
 
 
 def _mending(report: Report) -> Iterator[str]:

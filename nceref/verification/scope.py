@@ -22,9 +22,9 @@ class Scope:
     Attributes
     ----------
     cases : int
-        That were judged.
+        Number of judged cases.
     ranges : mapping
-        Smallest and largest of what the cases have, by name: ``rows``, ``features``, ``classes``, the temperature.
+        Smallest and largest number in the cases, by name: ``rows``, ``features``, ``classes``, the temperature.
     dtypes, modes : tuple of str
         Formats, and ways of calling other than plainly, see `nceref.verification.modes`.
     not_judged : tuple of str

@@ -19,7 +19,7 @@ class ExplainedRun:
     diagnoses : tuple of Diagnosis
         The first is the explanation.
     training : mapping
-        What the difference does to training, as plain data; empty where nothing was measured.
+        Effect of the difference on training, as plain data; empty where nothing was measured.
     """
 
     words: str

@@ -63,19 +63,19 @@ def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Repor
         Name of the reference; known targets bring their own. ``file.py:NAME`` or a declaration is a loss of one's own,
         and its file is executed in this process.
     call : str, optional
-        How the target is called, as in ``"f(z1, z2, tau=temperature)"``.
+        Expression that calls the target, such as ``"f(z1, z2, tau=temperature)"``.
     init : mapping, optional
         Arguments of a class's constructor.
     framework : {"numpy", "torch", "jax"}, optional
-        Default: recognized.
+        Framework of the target; recognized by default.
     suite : {"standard", "quick", "full"}
-        How many cases.
+        Suite of cases: about 60, 30 or 200.
     dtype : str or sequence of str
         ``float64`` (default), ``float32``, ``bfloat16``, ``float16``; several are reported side by side.
     device : str
-        As the framework names it.
+        Device, as the framework names it.
     seed : int
-        Of the corpus.
+        Seed of the corpus.
     multiple_of : int, optional
         All sizes are rounded up to multiples of it, for targets that take no others.
     shape : (int, int), (int, int, int) or str, optional
@@ -96,12 +96,12 @@ def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Repor
     param : mapping, optional
         Inputs to parameters of a torch module, such as ``{"logit_scale": "exp(log_scale)"}``; others are found by name.
     ranks : int, str or sequence of int, optional
-        On how many ranks the target is run, such as ``(2, 3)``: every rank is a process that has its rows of each
+        Numbers of ranks that the target is run on, such as ``(2, 3)``: every rank is a process with its rows of each
         batch, and one rank alone is judged as well. For targets of PyTorch and JAX that other processes can import.
     sync : {"mean", "sum"}
         Whether training divides the sum of the ranks' gradients by their number.
     value : {"mean", "sum", "rank0", "each"}
-        What the value of the joined batch is: the mean or the sum of the ranks' values, that of rank 0, that of each.
+        Value of the joined batch: the mean or the sum of the ranks' values, that of rank 0, that of each.
     shards : str or sequence of int, optional
         Shares of the rows, one a rank, such as ``(3, 1)``; default: equal ones.
     duplicate : bool
@@ -110,20 +110,20 @@ def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Repor
         A second target of the same inputs and its weight, ``file.py:name:0.5``, that is added to the first: whether
         their mix depends on the number of ranks.
     axis : str
-        What a target of JAX calls the axis of its devices, which are its ranks; default ``batch``.
+        Name that a target of JAX has for the axis of its devices, which are its ranks; default ``batch``.
     require_grad : bool
         Whether a target without gradients fails.
     expected_failures : mapping, optional
-        Result id to the reason why it fails; strict: an unexpected pass fails.
+        Reasons why results fail, by result id; strict: an unexpected pass fails.
     explain : bool
-        Whether the report shows what the bound of each case is made of.
+        Whether the report shows the parts of the bound of each case.
     repro : bool
         Whether to look for the smallest failing input and write a script of it; always done where nothing explains a
         difference.
     calls : int, optional
-        How many calls of the target the search for an explanation may take, beside those that are judged; 0: nothing is
-        looked for. Default: 4000, of which one format seldom takes 800. What ends it is in `Report.search`, and never
-        changes the verdict.
+        Calls of the target that the search for an explanation may take, beside those that are judged; 0: no search is
+        made. Default: 4000, of which one format seldom takes 800. The reason for its end, which never changes the
+        verdict, is in `Report.search`.
     **options
         Conventions that the target intends: arguments of the loss (``normalize="none"``, ``queue=...`` for a generated
         one), ``reduction``, or an axis of the closed list of conventions (``factor="outer-factor-2"``).
@@ -136,9 +136,9 @@ def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Repor
     Raises
     ------
     InputError
-        For an option or a setting that does not exist.
+        An option or a setting does not exist.
     UnavailableError
-        With `isolate`, where the system has no means for it.
+        The system has no means to isolate the target, and `isolate` is given.
     """
     report = verify_with(target, loss, **options)
     return replace(report, command=written_call(target, loss, options))

@@ -34,11 +34,7 @@ def write(folder: Path) -> None:
 
 
 def write_pyodide(release: Path, folder: Path) -> None:
-    """Serve Python and NumPy from the site.
-
-    `release` and `folder`: with a release of Pyodide, and with the page. A release without Python or NumPy ends the
-    build.
-    """
+    """Copy Python and NumPy from a release of Pyodide to the site; a release without either ends the build."""
     (folder / "pyodide").mkdir()
     for pattern in _SERVED:
         if not (files := list(release.glob(pattern))):

@@ -13,8 +13,8 @@ _LINK = re.compile(r'(\]\(|src=")([^)"#:\s]+)(?=[)"#])')
 def relinked(text: str, origin: PurePosixPath, page: PurePosixPath, places: Mapping[str, str]) -> str:
     """A page in Markdown with its relative links as they must be where it is shown.
 
-    `origin` and `page`: where the page lies and where it is shown, from the root of the clone. `places`: what is shown
-    elsewhere: its path, and where, from the root of the clone.
+    `origin` is the place of the page, and `page` where it is shown, both from the root of the clone. `places` maps
+    paths of files that are shown elsewhere to where they are shown.
     """
 
     def moved(link: re.Match[str]) -> str:

@@ -12,11 +12,11 @@ class Clause:
     Attributes
     ----------
     name : str
-        For links.
+        Name in links.
     title, about : str
-        What it tests; a sentence.
+        Heading, and a sentence about what the cases test.
     geometries : mapping
-        Each geometry with what its rows are.
+        Geometries, each with a description of its rows.
     """
 
     name: str

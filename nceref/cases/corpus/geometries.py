@@ -75,13 +75,13 @@ def _zero(rng: Generator, shape: tuple[int, ...], twin: Array | None) -> Array:
 
 
 def _scattered(rng: Generator, shape: tuple[int, ...], twin: Array | None) -> Array:
-    """Lengths between 1/16 and 8."""
+    """Rows of lengths between 1/16 and 8."""
     x = _designed(rng, shape, twin)
     return x * 2.0 ** rng.integers(-4, 4, (*shape[:-1], 1))
 
 
 def _extreme(rng: Generator, shape: tuple[int, ...], twin: Array | None) -> Array:
-    """Lengths of about 1e-4 and 1e4, in turns of three: partners have both."""
+    """Rows of lengths of about 1e-4 and 1e4, in turns of three: partners have both."""
     x = _designed(rng, shape, None)
     x = x if twin is None else x + 0.7 * twin / np.linalg.norm(twin, axis=-1, keepdims=True)
     turns = np.arange(math.prod(shape[:-1])).reshape(*shape[:-1], 1) + (twin is not None)

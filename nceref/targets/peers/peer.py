@@ -24,9 +24,9 @@ class PeerTarget:
     Attributes
     ----------
     name : str
-        As in ``lightly-ntxent``.
+        Name, such as ``lightly-ntxent``.
     path : str
-        Where it is imported from, such as ``lightly.loss:NTXentLoss``; empty if the name alone stands for it.
+        Import path, such as ``lightly.loss:NTXentLoss``; empty if the name alone stands for it.
     loss : str
         The loss of the reference that it claims to be.
     call : callable
@@ -37,7 +37,7 @@ class PeerTarget:
     floats : tuple of str
         Scalars that the peer takes as plain numbers, mostly in its constructor: their gradient cannot be judged.
     omits : str
-        What is not judged: what either side has and the other has not.
+        Parts that are not judged, since only one of both sides has them.
     also : tuple of str
         Other paths that it is usually imported by.
     init : mapping
@@ -100,18 +100,18 @@ class Peer:
     Attributes
     ----------
     name : str
-        Of the distribution; the file is named like it.
+        Name of the distribution, and of the file.
     package : str
-        Of the module that is imported.
+        Name of the module that is imported.
     pip : str
-        What to give to ``pip install``; empty for a checkout.
+        Argument of ``pip install``; empty for a checkout.
     link : str
-        Where the project lives.
+        Address of the project.
     targets : tuple of PeerTarget
     framework : str
         ``torch`` or ``jax``.
     checkout : Checkout or None
-        Where its files come from, if it is not installed by pip.
+        Source of its files, if it is not installed by pip.
     """
 
     name: str

@@ -41,7 +41,7 @@ def awaited(answers: "queue.Queue[Any]", seconds: float, ended: Callable[[], boo
 class Exchange:
     """Requests and answers, one after the other.
 
-    `requests` and `replies`: closed by `thread`, once both ends are done with them.
+    `thread` closes the pipes `requests` and `replies` once both ends are done with them.
     """
 
     def __init__(self, requests: IO[bytes], replies: IO[bytes]) -> None:

@@ -33,11 +33,11 @@ class Isolation:
     Attributes
     ----------
     name : str
-        What a report calls it: ``bubblewrap`` or ``namespaces``.
+        Name in a report: ``bubblewrap`` or ``namespaces``.
     prefix : tuple of str
-        What the command line begins with.
+        First words of the command line.
     arguments : tuple of str
-        What it ends with: for the guard.
+        Last words of the command line, for the guard.
     """
 
     name: str

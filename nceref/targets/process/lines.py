@@ -18,9 +18,9 @@ _UNREAD = 100
 
 
 class LineExchange:
-    """Lines out and lines in.
+    """Lines to a program and lines that it prints.
 
-    `requests` and `replies`: closed by the threads, once both ends are done with them.
+    The threads close the pipes `requests` and `replies` once both ends are done with them.
     """
 
     def __init__(self, requests: IO[bytes], replies: IO[bytes]) -> None:

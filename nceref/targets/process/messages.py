@@ -28,7 +28,7 @@ TEXT = 4000
 """Characters of one text."""
 HEADER = 1 << 18
 WHERE = "where"
-"""Asks a child that does not answer what it is in."""
+"""The question to a child that does not answer: where in the code it is."""
 WITHOUT_PIPE = 71
 """Exit code of a child whose pipe is closed at its own end: it cannot say so."""
 # The special one first: an error is sent as the first kind that it is.
@@ -79,7 +79,7 @@ def call_message(request: CallRequest, twice: bool, answer: Any) -> dict[str, An
 
 
 def call_request(message: Mapping[str, Any]) -> tuple[CallRequest, bool, Any]:
-    """The three parts of `call_message`."""
+    """The request, the flag and the known answer that a message of `call_message` holds."""
     return CallRequest(**message["call"]), message["twice"], message["answer"]
 
 
@@ -120,7 +120,7 @@ def where_message(place: str) -> dict[str, Any]:
 
 
 def where(message: Any) -> str:
-    """The place of `where_message`, or nothing."""
+    """The place that a message of `where_message` holds; empty for any other message."""
     try:
         return _text(message["place"]) if message["kind"] == "where" else ""
     except (WireError, TypeError, KeyError):
@@ -128,7 +128,7 @@ def where(message: Any) -> str:
 
 
 def error_message(error: NcerefError) -> dict[str, Any]:
-    """An error that the parent raises in its place."""
+    """The message with an error, which the parent raises in place of the child."""
     kind = next(name for name, known in _ERRORS.items() if isinstance(error, known))
     return {"kind": "error", "name": kind, "sentence": _cut(str(error))}
 
@@ -345,7 +345,7 @@ def _line(text: str) -> str:
 
 
 def _text(content: Any, made: Callable[[str], str] = _line) -> str:
-    """A text as it may be shown."""
+    """A text in the form that `made` gives it; raises `WireError` for no text, and for one longer than `TEXT`."""
     if not isinstance(content, str) or len(content) > TEXT:
         raise WireError
     return made(content)

@@ -22,16 +22,16 @@ class Contract:
     world_size : int
         Number of ranks, W.
     value : str
-        What the value of the joined batch is: the ``mean`` or the ``sum`` of the ranks' values, that of rank 0
+        Value of the joined batch: the ``mean`` or the ``sum`` of the ranks' values, that of rank 0
         (``rank0``), or that of every rank (``each``).
     sync : str
-        How gradients are synchronized: ``mean`` divides their sum over the ranks by W, as data-parallel training does.
+        Synchronization of gradients: ``mean`` divides their sum over the ranks by W, as data-parallel training does.
     shards : tuple of int
         Shares of the rows, one a rank; empty for equal ones.
     duplicate : bool
         Whether rows are repeated, from the first one on, until all ranks have equally many.
     axis : str
-        What a target of JAX calls the axis of the devices; empty for what it has by default.
+        Name that a target of JAX has for the axis of the devices; empty for the default.
     """
 
     world_size: int

@@ -262,11 +262,10 @@ def on_same_ranks(run: RanksRunner, text: str, loss: Loss, **options: Any) -> It
 
 @contextlib.contextmanager
 def on_ranks(text: str, loss: Loss, most: int, **options: Any) -> Iterator[RanksRunner]:
-    """Run a target on ranks.
+    """Run a target on at most `most` ranks.
 
-    `text` and `loss` and `**options`: as for `targets.runner.in_child`. `most`: the largest number of ranks that it
-    will have. Raises `TargetError` if the target cannot be loaded, or is of NumPy. Raises `UnavailableError` if there
-    are no process groups here.
+    The other arguments are those of `targets.runner.in_child`. Raises `TargetError` if the target cannot be loaded, or
+    is of NumPy, and `UnavailableError` if there are no process groups here.
     """
     limits = {name: options.pop(name) for name in LIMITS if name in options}
     with contextlib.closing(RanksRunner(LoadRequest(text, loss, options), most, limits)) as run:

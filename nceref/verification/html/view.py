@@ -50,12 +50,12 @@ class ReportView:
     ----------
     report : ReportData
     anchors : Anchors
-        Of the whole document.
+        Anchors of the whole document.
     detail : Detail
     prefix : str
-        What stands before the ids of this report, where there are several.
+        Prefix of the ids of this report, where there are several.
     level : int
-        Of its heading.
+        Level of its heading.
     """
 
     report: ReportData

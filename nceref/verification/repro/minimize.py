@@ -140,7 +140,7 @@ def _candidates(template: Probe, known: Sequence[Observation], settings: Mapping
 
 
 _COLD = 0.05
-"""Below this temperature fails what leaves the range of a format; a wrong formula shows above it as well."""
+"""Temperature below which numbers leave the range of a format; a wrong formula shows above it as well."""
 
 
 def _of_size(

@@ -150,7 +150,7 @@ STANDARD = ("import sys", "import importlib", "import functools", "import math")
 def comparisons(target: ResolvedTarget, probe: Probe, outcome: Outcome) -> str:
     """Lines that print what is wrong beside the reference, from `value` and `grads`, and set `differ`.
 
-    `target` and `probe` and `outcome`: as for `script`.
+    The parameters are those of `script`.
     """
     return "\n".join(["differ = False", *(_comparison(target, probe, name) for name in _wrong(probe, outcome))])
 
@@ -287,7 +287,7 @@ def _holding(target: ResolvedTarget, probe: Probe) -> str:
 
 
 def _tuple(entries: Any) -> str:
-    """The inside of a tuple, also of one."""
+    """The inside of a tuple as source, also of a tuple of one entry."""
     return "".join(f"{entry}, " for entry in entries).rstrip(" ")
 
 
