@@ -1,4 +1,4 @@
-"""What the performance claims of the package are measured with: one file per question.
+"""Measurements that the performance claims of the package rest on: one file per question.
 
     python -m benchmarks [QUESTION...] [--quick] [--json FILE] [--report FILE]
 

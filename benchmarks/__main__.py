@@ -24,9 +24,9 @@ from nceref.theory.table_formats import render
 
 QUESTIONS = ("speed", "stages", "memory", "scaling", "threads", "startup", "quadrants", "chunked", "device")
 ON_THE_CPU = QUESTIONS[:-2]
-"""By default; `chunked` needs Dask, and half an hour."""
+"""Questions that are answered by default; `chunked` needs Dask, and half an hour."""
 FORMAT = 1
-"""Of the JSON; raised when a reader of the old one would misread it."""
+"""Version of the JSON format; raised when a reader of the old one would misread it."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -85,7 +85,7 @@ def measure(questions: tuple[str, ...], quick: bool, threads: int | None) -> dic
 
 
 def watched(run: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
-    """What a question finds, and how much of the processors other processes took meanwhile."""
+    """The answer of a question, with the share of the processors that other processes took meanwhile."""
     before = machine.busy()
     answer = run(*arguments)
     after = machine.busy()
@@ -100,7 +100,7 @@ def _print(results: dict[str, Any], skip: int = 0) -> None:
 
 @contextmanager
 def progress() -> Iterator[OnProgress]:
-    """Says on standard error what is going on, if that is a terminal."""
+    """Print progress on standard error, if that is a terminal."""
 
     def update(words: str) -> None:
         if sys.stderr.isatty():

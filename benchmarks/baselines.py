@@ -1,4 +1,4 @@
-"""What people write in PyTorch: the programs that nceref is compared with, whole.
+"""Programs that people write in PyTorch, whole: nceref is compared with them.
 
 Each takes tensors under the names that nceref uses and returns the loss; `backward()` of it gives the gradients.
 """
@@ -46,7 +46,7 @@ def siglip(image: Tensor, text: Tensor, *, logit_scale: Tensor, logit_bias: Tens
 
 
 def supcon_out(embeddings: Tensor, labels: Tensor, *, temperature: float) -> Tensor:
-    """After SupConLoss in SupContrast's losses.py: masks of ones and zeros; the row maximum is a constant."""
+    """SupCon as in SupConLoss of SupContrast's losses.py: masks of ones and zeros; the row maximum is a constant."""
     z = F.normalize(embeddings, dim=1)
     others = 1 - torch.eye(len(z), dtype=z.dtype, device=z.device)
     positives = torch.eq(labels[:, None], labels[None, :]).to(z.dtype) * others
@@ -61,7 +61,7 @@ def paco(
     embeddings: Tensor, labels: Tensor, centers: Tensor, *, queue: Tensor, queue_labels: Tensor, alpha: float,
     temperature: float,
 ) -> Tensor:  # fmt: skip
-    """After PaCoLoss in Parametric-Contrastive-Learning, PaCo/LT/losses.py: centers first, then batch and queue."""
+    """PaCo as PaCoLoss of Parametric-Contrastive-Learning, PaCo/LT/losses.py: centers first, then batch and queue."""
     anchors = F.normalize(embeddings, dim=1)
     candidates = torch.cat([anchors, F.normalize(queue, dim=1)])
     logits = torch.cat([embeddings @ centers.T, anchors @ candidates.T / temperature], dim=1)

@@ -1,4 +1,4 @@
-"""What is measured, as data: how each loss is called, how large it is, its target, and the work nobody gets around."""
+"""Measured cases, as data: how each loss is called, how large it is, its target, and the work nobody gets around."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -27,13 +27,13 @@ class Call:
     arrays : dict
         Shapes in letters; every array but the constants gets a gradient.
     pairs : tuple of Pairs
-        What is compared.
+        Pairs that are compared.
     labels : dict
         The size of each array of labels; there are C of them.
     settings, learned : dict
         Scalars that are fixed, and those that get a gradient.
     options : dict
-        What only nceref is told: the convention that the baseline follows.
+        Options for nceref alone: the convention that the baseline follows.
     """
 
     arrays: dict[str, Letters]
@@ -90,9 +90,9 @@ class Case:
     Attributes
     ----------
     target : float, optional
-        How many times faster than the baseline it is to be, at least.
+        Least speedup over the baseline.
     within : float, optional
-        How many times the floor it may take, at most.
+        Most time, in units of the floor.
     """
 
     loss: str
@@ -119,7 +119,7 @@ class Case:
 
     @property
     def exponentials(self) -> int:
-        """One for every pair."""
+        """Number of exponentials: one for every pair."""
         return sum(self.size(p.anchors) * self.size(p.candidates) for p in self.call.pairs)
 
     @property
@@ -128,7 +128,7 @@ class Case:
         return self.sizes["D"]
 
     def size(self, letters: Letters) -> int:
-        """What some sizes add up to."""
+        """The sum of some sizes."""
         return sum(self.sizes[letter] for letter in letters)
 
     def floor(self, rates: dict[str, float]) -> float:
@@ -142,7 +142,7 @@ class Case:
         return replace(self, sizes=sizes, target=None, within=None)
 
     def plain(self) -> dict[str, Any]:
-        """For JSON."""
+        """The case as plain data, for JSON."""
         return asdict(self)
 
 

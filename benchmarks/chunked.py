@@ -1,4 +1,4 @@
-"""What do processes of Dask take, beside the engine in memory on the same two cores, and how large can a batch be?"""
+"""Time and memory of processes of Dask, beside the engine in memory on the same two cores, and the largest batch."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,11 +19,11 @@ from benchmarks.memory import MIB
 
 DIM = 128
 MEMORY_LIMIT = "2GiB"
-"""Of a worker; beyond it Dask ends the worker."""
+"""Memory of a worker, beyond which Dask ends it."""
 MOST_ROWS = 8192
-"""Of a chunk."""
+"""Most rows of a chunk."""
 ROUNDS = dict.fromkeys((8192, 16_384, 32_768, 65_536), 3)
-"""How often each number of rows is measured, in memory and on two workers in turn."""
+"""Rounds of measurement by number of rows, in memory and on two workers in turn."""
 ALONE = (8192, 16_384, 32_768)
 """Rows at which one worker is measured as well, once."""
 CUT, CHUNKS = 32_768, (1024, 2048, 4096, 8192, 16_384)
@@ -65,7 +65,7 @@ def run(threads: int, quick: bool, on_progress: OnProgress) -> dict[str, Any]:
 
 
 def default_chunk(rows: int) -> int:
-    """At least four chunks, so that no worker waits for long."""
+    """Rows of a chunk, for at least four chunks, so that no worker waits for long."""
     return min(MOST_ROWS, rows // 4)
 
 
@@ -118,7 +118,7 @@ class Batch:
         return fresh(measure, case=self.case.plain(), **given, **more)
 
     def interrupt(self) -> dict[str, Any]:
-        """What Ctrl-C leaves behind."""
+        """Measure the tasks that Ctrl-C leaves behind."""
         self.on_progress(f"chunked: {self.case.name}, interrupted")
         paths = [str(self.folder / f"{name}.npy") for name in self.case.call.arrays]
         return fresh(interrupted.measure, paths=paths, chunk=default_chunk(self.case.sizes["N"]), threads=1)
@@ -140,11 +140,12 @@ def measure(
 ) -> dict[str, Any]:
     """Time and memory of one call on a local cluster, whose workers read the inputs from files.
 
-    `case`: the fields of a `Case`. `workers`: processes of one thread each. `chunk`: rows of a chunk. `folder`: where
-    the inputs lie. `threads`: of the libraries of this process and of each worker. `answers`: path of an .npz file, or
-    nothing. `sample`: how many gradients are compared with those of the engine in memory, in float64. Result: "times"
-    of the call; "processor" seconds of workers, scheduler and caller; of every worker the bytes before it, "idle", and
-    at most, "peaks", interpreter included; "caller" bytes of the process with the scheduler, at most.
+    `case` has the fields of a `Case`. `workers` are processes of one thread each; a chunk has `chunk` rows, and
+    `folder` has the inputs. `threads` is for the libraries of this process and of each worker. `answers` is the path of
+    an .npz file, or empty. `sample` gradients are compared with those of the engine in memory, in float64. The result
+    has "times" of the call; "processor" seconds of workers, scheduler and caller; for every worker its bytes before the
+    call, "idle", and at most, "peaks", interpreter included; "caller", the most bytes of the process with the
+    scheduler.
     """
     from distributed import Client, LocalCluster
 

@@ -21,11 +21,11 @@ ROOT = Path(__file__).parents[1]
 _COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NCEREF_THREADS")
 
 OnProgress = Callable[[str], Any]
-"""Takes a line about what is going on."""
+"""A function that takes a line about the progress."""
 
 
 def fresh(function: Callable[..., Any], **arguments: Any) -> Any:
-    """What a function of this package returns in a process of its own; arguments and result are JSON.
+    """The result of a function of this package in a process of its own; arguments and result are JSON.
 
     `threads`, where it is among the arguments, is what the libraries of the process may start.
     """

@@ -1,4 +1,4 @@
-"""How much does a test suite of a dozen losses cost, whose checks read one verification a target?
+"""Cost of a test suite of a dozen losses, whose checks read one verification a target.
 
     python -m benchmarks.conformance [numpy] [torch] [packages] [example]
 
@@ -34,7 +34,7 @@ COMMANDS = {
     "verify": (["nceref", "verify"], 24.0),
     "pytest": (["pytest", "-p", PLUGIN, "--nceref", "-q", "-p", "no:cacheprovider"], 24.0),
 }
-"""Of the example, each with its limit."""
+"""Commands on the example, each with its limit in CPU seconds."""
 FUNCTIONS = 6
 PACKAGES = ("pml-ntxent", "info-nce-pytorch")
 TORCH = {
@@ -60,7 +60,7 @@ def doubled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def targets(kind: str) -> Iterator[Target]:
-    """What is checked: functions of a framework, each as it is and doubled, or known packages."""
+    """Targets that are checked: functions of a framework, each as it is and doubled, or known packages."""
     if kind == "packages":
         yield from (Target(name, _LOSS_OF[name]) for name in PACKAGES)
         return
@@ -93,7 +93,7 @@ def importing(kind: str) -> float:
 
 
 def commands() -> Iterator[dict[str, Any]]:
-    """What each command of the page for maintainers takes, on its package."""
+    """CPU seconds of each command of the page for maintainers, on its package."""
     for name, (words, limit) in COMMANDS.items():
         begin = cpu()
         subprocess.run([sys.executable, "-m", *words], cwd=EXAMPLE, check=True, stdout=subprocess.DEVNULL)

@@ -1,4 +1,4 @@
-"""How fast is it on a CUDA device, and does it compute there what it computes on the CPU?"""
+"""Speed on a CUDA device, and agreement of its results with those of the CPU."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +13,7 @@ from benchmarks.place import Place, cuda
 from benchmarks.speed import rows, sample
 
 SIDE = 4096
-"""Of the blocks that rates are measured with: enough work for every processor of the device."""
+"""Side of the blocks that rates are measured with: enough work for every processor of the device."""
 
 
 def run(threads: int, quick: bool, on_progress: OnProgress) -> dict[str, Any]:
@@ -58,10 +58,10 @@ def _losses() -> list[str]:
 def agreement(
     there: Place, names: Sequence[str], dtypes: Sequence[str], on_progress: OnProgress
 ) -> Iterator[dict[str, Any]]:
-    """How far value and gradients at a place are from the CPU's, for every loss and dtype.
+    """The largest error of value and gradients at a place relative to the CPU's, for every loss and dtype.
 
-    In units of twice the derived bound, within which two correct programs lie. Kinks, which have no gradient, are left
-    out.
+    It is in units of twice the derived bound, within which two correct programs lie. Kinks, which have no gradient, are
+    left out.
     """
     from nceref import get_loss
     from nceref.checks.cases import cases

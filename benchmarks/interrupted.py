@@ -1,4 +1,4 @@
-"""How long after Ctrl-C does a cluster still have tasks of the call that was interrupted?"""
+"""Time after Ctrl-C until a cluster has no task left of the call that was interrupted."""
 
 import signal
 import subprocess
@@ -13,7 +13,7 @@ from benchmarks.clock import ROOT
 
 TIMES = 5
 TARGET = 2.0
-"""Seconds, at most."""
+"""Most seconds until then."""
 _CALLER = """
 import signal, sys
 from distributed import Client
@@ -29,10 +29,10 @@ with Client(sys.argv[1]):
 
 
 def measure(paths: list[str], chunk: int, threads: int) -> dict[str, Any]:
-    """Seconds until the scheduler has no task left, and until no worker computes one; once a call is under way.
+    """Seconds from Ctrl-C, during a call, until the scheduler has no task left, and until no worker computes one.
 
-    `paths`: two matrices in .npy files. `chunk`: rows of a chunk. `threads`: of the libraries of this process and of
-    each worker.
+    `paths` are two matrices in .npy files, and a chunk has `chunk` rows. `threads` is for the libraries of this process
+    and of each worker.
     """
     from distributed import Client, LocalCluster
 

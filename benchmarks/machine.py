@@ -17,7 +17,7 @@ import numpy as np
 
 PEERS = ("torch", "cupy")
 SIDE = 512
-"""Of the blocks: nceref's own, of a size that stays in a cache."""
+"""Side of the blocks: nceref's own, of a size that stays in a cache."""
 
 
 def describe(threads: int) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class Busy:
 
 
 def busy() -> Busy | None:
-    """What the system says about it, None where it does not."""
+    """Busy times of the processors as the system counts them; None where it does not."""
     try:
         ticks = [int(x) for x in Path("/proc/stat").read_text(encoding="utf-8").split("\n", 1)[0].split()[1:9]]
     except (OSError, ValueError):

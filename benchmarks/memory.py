@@ -1,4 +1,4 @@
-"""How much memory does value-and-gradient take beyond inputs and gradients?"""
+"""Memory that value-and-gradient takes beyond inputs and gradients."""
 
 from typing import Any
 

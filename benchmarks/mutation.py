@@ -1,4 +1,4 @@
-"""How many one-place changes of the program does the test suite notice?
+"""Share of one-place changes of the program that the test suite notices.
 
     python -m benchmarks.mutation [--json FILE] [--against FILE] [--jobs N]
 
@@ -79,7 +79,7 @@ class Watch:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Only the selected tests in their order, and before them those that only the change made."""
+        """Keep only the selected tests in their order, and before them those that only the change made."""
         if self.rank:
             items[:] = [item for item in items if item.nodeid in self.rank or item.nodeid not in self.seconds]
             items.sort(key=lambda item: self.rank.get(item.nodeid, -1))
@@ -199,7 +199,7 @@ def chart(cache: Path, tree: Path, file: str) -> dict[str, Any]:
 
 
 class Chart:
-    """Which test runs which line, and how long each takes."""
+    """A chart of the lines that each test runs, and of the time that it takes."""
 
     def __init__(self, result: dict[str, dict[str, Any]], cache: Path) -> None:
         from coverage import CoverageData
@@ -242,7 +242,7 @@ class Chart:
         return list(files), {"select": tests, "seconds": seconds}
 
     def false_alarms(self, tree: Path, tests: Sequence[str]) -> set[str]:
-        """Those of some tests that fail where nothing is changed; they do not run again."""
+        """The tests, of some, that fail where nothing is changed; they do not run again."""
         known = [test for test in tests if test in self.seconds]
         result = run_tests(tree, *self.task(known)) if known else {"written": True, "failed": []}
         if not result["written"]:
@@ -303,7 +303,7 @@ FATES = {
 
 
 def fate(result: dict[str, Any]) -> tuple[str, str | None]:
-    """What happened to some tests, and to which."""
+    """The result of some tests, and the test that decided it, if any."""
     if result["failed"]:
         return "fails", result["failed"][0]
     if not result["written"]:
@@ -314,7 +314,7 @@ def fate(result: dict[str, Any]) -> tuple[str, str | None]:
 
 
 def try_change(chart: Chart, limit: float, cache: Path, tree: Path, place: Place) -> dict[str, Any]:
-    """What becomes of one change, which the cache may know."""
+    """The result of one change, which the cache may know."""
     kept = cache / f"{place.key}-{limit:g}.json"
     if not kept.exists():
         kept.write_text(json.dumps(change(chart, limit, tree, place)))
@@ -346,7 +346,7 @@ def change(chart: Chart, limit: float, tree: Path, place: Place) -> dict[str, An
 
 
 def described(place: Place) -> dict[str, Any]:
-    """Where a place is, and the line before and after."""
+    """The place of a change, and its line before and after."""
     lines = place.changed((ROOT / place.path).read_bytes()).split(b"\n")
     about = {"key": place.key, "file": place.path, "line": place.line, "folder": place.folder, "kind": place.kind}
     return about | {"old": place.text, "new": lines[place.line - 1].decode().strip()}
@@ -362,7 +362,7 @@ class Trees:
             self.free.put(copy(folder / str(number)))
 
     def map(self, of: Callable[[Path, Any], Any], things: Sequence[Any], on_progress: OnProgress) -> list[Any]:
-        """What a function finds in a tree for each of some things."""
+        """Results of a function that is called with a free tree and each of some things, side by side."""
 
         def one(numbered: tuple[int, Any]) -> Any:
             on_progress(f"{numbered[0]} of {len(things)}")

@@ -1,4 +1,4 @@
-"""Where arrays are put: NumPy's memory, or a CUDA device through CuPy or, without it, PyTorch."""
+"""Places for arrays: NumPy's memory, or a CUDA device through CuPy or, without it, PyTorch."""
 
 import importlib.util
 from collections.abc import Callable
@@ -17,11 +17,11 @@ class Place:
     Attributes
     ----------
     name, library : str
-        What the device is called, and the array library with its version.
+        Name of the device, and the array library with its version.
     put, get : callable
-        A NumPy array there, and an array from there as NumPy's.
+        Functions that put a NumPy array there, and that get an array from there.
     wait : callable
-        Returns when all work is done.
+        Function that returns when all work is done.
     """
 
     name: str

@@ -27,7 +27,7 @@ _OPPOSITES = {"min": "max", "minimum": "maximum", "fmin": "fmax", "argmin": "arg
 _OPPOSITES |= {there: here for here, there in _OPPOSITES.items()}
 _CONDITIONS = ("not ({})", "False and ({})", "True or ({})")
 _NAMELESS = (ast.JoinedStr, ast.pattern)
-"""What is left alone with all that is in it: of the parts of formatted text Python 3.11 does not know the columns."""
+"""Nodes that no change enters: of the parts of formatted text, Python 3.11 does not know the columns."""
 
 Change = tuple[str, int, int, tuple[str, ...]]
 """Kind, first byte, the byte after the last, and what may stand there instead."""
@@ -40,7 +40,7 @@ class Place:
     Attributes
     ----------
     path, line : str, int
-        Where it is now.
+        Present file and line.
     text, kind, rank : str, str, int
         The line without the space around it, the kind of change, and which of its kind in the line: its name.
     near : tuple of str
@@ -109,7 +109,7 @@ class Source:
         return result[0][0], result[-1][0] + len(result[-1][1])
 
     def places(self) -> Iterator[Place]:
-        """All of them, in order."""
+        """All places of the file, in order."""
         ranks: Counter[tuple[int, str]] = Counter()
         result = self._walk(ast.parse(self.data), (1, 1), False)
         for (kind, start, end, options), around in sorted(result, key=lambda pair: pair[0][1:3]):

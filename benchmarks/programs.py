@@ -1,4 +1,4 @@
-"""What runs in a process of its own: one loss by one program, its times, its memory and its answers."""
+"""Programs in a process of their own: one loss by one program, its times, its memory and its answers."""
 
 import time
 from collections.abc import Callable
@@ -92,10 +92,10 @@ def measure(
 ) -> dict[str, Any]:
     """Times, and the memory of the first call, of one program; its answers go into a file.
 
-    `case`: the fields of a `Case`. `program`: which one. `threads`: how many it may use. `device`: where the arrays
-    are. `least` and `seconds`: repeat after the first call at least so often and at least so long; with 0 the first
-    call is the time. `answers`: path of an .npz file, or nothing. Result: "seconds" of each call, "processor" seconds
-    of the first one, and "extra" bytes: growth of the process beyond the gradients, None where not known.
+    `case` has the fields of a `Case`. The program may use `threads` threads; arrays are on `device`. After the first
+    call it is repeated at least `least` times and `seconds` seconds; with 0 the first call is the time. `answers` is
+    the path of an .npz file, or empty. The result has "seconds" of each call, "processor" seconds of the first one, and
+    "extra" bytes: growth of the process beyond the gradients, None where not known.
     """
     wanted = Case(**case)
     make = _with_threads(program, threads, device)
@@ -116,7 +116,7 @@ def measure(
 
 
 def _with_threads(program: str, threads: int, device: str) -> Callable[[Case], Program]:
-    """What makes a program of a case, once the libraries know their threads."""
+    """A function from a case to its program, once the libraries know their threads."""
     there = place(device)
     if program in ("nceref", DOOR):
         from nceref import config
@@ -157,7 +157,7 @@ def _gradient_bytes(answers: Answers) -> int:
 
 
 def room(case: Case) -> float:
-    """How far rounding may move two programs apart, relative to the largest entry.
+    """Largest difference of two programs by rounding, relative to the largest entry.
 
     Rows have length 1, so a logit of size factor is off by about factor eps at each of four stages: normalization,
     product, exponential, product for the gradient. Twice that for two programs.

@@ -1,4 +1,4 @@
-"""How fast is the replay of the quadrant toy, against the published script under PyTorch?
+"""Speed of the replay of the quadrant toy, against the published script under PyTorch.
 
 Both draw samples, weights and indices themselves and train the six published runs. The drawing of indices is timed
 apart on both sides; the training alone is the rest. PyTorch gets one thread: tensors of a few numbers have no use for
@@ -20,9 +20,9 @@ from nceref.training.quadrants.batch import PUBLISHED, RATE, STEPS
 
 ROUNDS = 3
 END_TO_END, TRAINING = 50.0, 100.0
-"""How many times faster the replay must be."""
+"""Factors by which the replay must be faster, end to end and in training alone."""
 _NEAR = 1e-5
-"""How far apart final weights may be at temperatures from 0.05 on, where rounding errors do not grow."""
+"""Largest difference of final weights at temperatures from 0.05 on, where rounding errors do not grow."""
 
 
 def run(threads: int, quick: bool, on_progress: OnProgress) -> dict[str, Any]:

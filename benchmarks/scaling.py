@@ -1,4 +1,4 @@
-"""How do time and memory of NT-Xent grow with the number of rows?"""
+"""Growth of time and memory of NT-Xent with the number of rows."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ LARGEST = 131_072
 SMALL = (1024, 2048)
 BESIDE = (1024, 2048, 4096, 8192, 16_384)
 MOST_BYTES = 8 << 30
-"""PyTorch is not run where it would need more, judged by four times what half as many rows took."""
+"""Bytes above which PyTorch is not run, judged by four times what half as many rows took."""
 EXPONENT, AWAY = 2.0, 0.1
 
 

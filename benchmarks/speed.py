@@ -1,4 +1,4 @@
-"""How fast is value-and-gradient, against PyTorch and against the work that no program gets around?"""
+"""Speed of value-and-gradient, against PyTorch and against the work that no program gets around."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ Rates = dict[str, float]
 
 @dataclass
 class Samples:
-    """What the rounds have found so far: seconds by case and program, rates by dtype and dimension."""
+    """Times so far: seconds by case and program, rates by dtype and dimension."""
 
     seconds: dict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
     rates: dict[tuple[str, int], list[Rates]] = field(default_factory=lambda: defaultdict(list))
@@ -34,7 +34,7 @@ def run(threads: int, quick: bool, on_progress: OnProgress) -> dict[str, Any]:
 
 
 def programs(case: Case, device: str) -> list[str]:
-    """Who can run a case there; nceref comes last."""
+    """Names of the programs that can run a case on a device; nceref comes last."""
     peers = ["baseline", "tuned"] if case.loss in TUNED else ["baseline"]
     return [*(peers if _torch_runs_on(device) else []), "nceref"]
 

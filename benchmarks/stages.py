@@ -1,4 +1,4 @@
-"""Where does the time of a call go? A profile of nceref, by stage, for the rows nearest to their targets."""
+"""Shares of the time of a call by stage: a profile of nceref, for the rows nearest to their targets."""
 
 import cProfile
 import pstats

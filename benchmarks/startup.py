@@ -1,4 +1,4 @@
-"""How long does the command line take to start, against importing the library that parses its arguments?"""
+"""Time that the command line takes to start, against importing the library that parses its arguments."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ ROUNDS = 15
 
 
 def commands() -> dict[str, list[str]]:
-    """What is started, by name."""
+    """Commands that are started, by name."""
     script = Path(sys.executable).with_name("nceref")
     nceref = [str(script)] if script.is_file() else [sys.executable, "-m", "nceref"]
     return {

@@ -31,7 +31,7 @@ def _table(title: str, columns: tuple[str, ...], lines: Iterable[Sequence[str]],
 
 
 def seconds(x: float) -> str:
-    """Three digits and a unit."""
+    """A time with three digits and a unit."""
     scale, unit = _unit(x)
     return f"{_digits(x * scale)} {unit}"
 
@@ -55,7 +55,7 @@ def times(spread: Spread | None) -> str:
 
 
 def ratio(x: float | None) -> str:
-    """Two digits after the point below 10."""
+    """A ratio with two digits after the point below 10."""
     return "-" if x is None else f"{x:.2f}" if x < 10 else f"{x:.1f}"
 
 
@@ -65,7 +65,7 @@ def size(x: int | None) -> str:
 
 
 def machine(about: dict[str, Any]) -> Table:
-    """What it was run on."""
+    """The table of the machine, with versions of the packages that are compared."""
     versions = {"torch": "PyTorch", "cupy": "CuPy"}
     lines = [(versions.get(name, name), str(x) if x is not None else "not installed") for name, x in about.items()]
     missing = [peer for peer in PEERS if about[peer] is None]
@@ -94,7 +94,7 @@ def speed(section: dict[str, Any]) -> list[Table]:
 
 
 def rates(section: list[dict[str, Any]]) -> Table:
-    """What the floors are made of."""
+    """The table of the machine's rates, which give the floors."""
     lines = [
         (f"{r['dtype']}, D = {r['dim']}", f"{r['operations'] / 1e9:.0f}", f"{r['exponentials'] / 1e9:.2f}")
         for r in section
@@ -104,7 +104,7 @@ def rates(section: list[dict[str, Any]]) -> Table:
 
 
 def memory(section: dict[str, Any]) -> list[Table]:
-    """Peaks."""
+    """The table of peaks of memory."""
     who = {"nceref": "nceref", "baseline": "PyTorch", "tuned": "PyTorch, tuned"}
     lines = [(r["name"], who[r["program"]], size(r["extra"])) for r in section["rows"]]
     note = "Peak beyond inputs and gradients, in a fresh process."
@@ -126,7 +126,7 @@ def scaling(section: dict[str, Any]) -> list[Table]:
 
 
 def threads(section: dict[str, Any]) -> list[Table]:
-    """Two against one."""
+    """The table of two threads against one."""
     line = (
         section["name"],
         times(section["one"]),
@@ -203,7 +203,7 @@ def _interrupted(section: dict[str, Any]) -> list[Table]:
 
 
 def startup(section: dict[str, Any]) -> list[Table]:
-    """Start of the command line."""
+    """The table of the start of the command line."""
     names = {"python": "python -c pass", "click": 'python -c "import click"', "nceref": "nceref --help"}
     lines = [(shown, times(section[name])) for name, shown in names.items()]
     return [_table("Start-up", ("command", "time"), lines, f"nceref / click: {ratio(section['ratio'])}.")]
@@ -221,7 +221,7 @@ def device(section: dict[str, Any]) -> list[Table]:
 
 
 def stages(section: dict[str, Any]) -> list[Table]:
-    """Where the time goes, in percent."""
+    """The table of shares of time by stage, in percent."""
     names = list(section["rows"][0]["shares"])
     lines = [(row["name"], *(f"{row['shares'][name]:.0%}" for name in names)) for row in section["rows"]]
     note = (

@@ -1,4 +1,4 @@
-"""How much faster are two threads than one?"""
+"""Speedup of two threads over one."""
 
 from typing import Any
 

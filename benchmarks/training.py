@@ -1,4 +1,4 @@
-"""What does a training step through nceref.torch take, beside the same loss in PyTorch's own operations?
+"""Time and memory of a training step through nceref.torch, beside the same loss in PyTorch's own operations.
 
 Each line is measured in fresh processes: forward and backward pass of NT-Xent in float32, in a table of Markdown.
 """
@@ -25,8 +25,8 @@ MIB = 1 << 20
 def line(rows: int, dim: int, threads: int, beside: int = BESIDE) -> str:
     """A row of the table: seconds and MiB beyond inputs and gradients, of both programs, and their ratios.
 
-    `rows` and `dim`: shape of a view. `threads`: of either program. `beside`: most rows at which PyTorch is measured as
-    well.
+    A view has the shape (`rows`, `dim`). Either program may use `threads` threads. PyTorch is measured as well for at
+    most `beside` rows.
     """
     case = Case("nt_xent", {"N": rows, "D": dim})
     mine = _measured(case, "nceref.torch", threads)

@@ -16,7 +16,7 @@ Array = Any
 
 
 class NotBatchedError(NcerefError):
-    """What is asked of a batched array is nothing that it can do for all copies at once."""
+    """An operation on a batched array cannot be done for all copies at once."""
 
 
 def _refused(name: str) -> Any:
@@ -72,23 +72,23 @@ class BatchedArray(np.lib.mixins.NDArrayOperatorsMixin):
         return BatchedArray(self.copies.astype(dtype))
 
     def reshape(self, *shape: Any) -> "BatchedArray":
-        """As `numpy.reshape`."""
+        """The same as `numpy.reshape`, for each copy."""
         return _reshape(self, shape[0] if len(shape) == 1 else shape)
 
     def squeeze(self, axis: Any = None) -> "BatchedArray":
-        """As `numpy.squeeze`."""
+        """The same as `numpy.squeeze`, for each copy."""
         return _squeeze(self, axis)
 
     def copy(self) -> "BatchedArray":
-        """As `numpy.copy`."""
+        """The same as `numpy.copy`, for all copies."""
         return BatchedArray(self.copies.copy())
 
     def sum(self, *args: Any, **kwargs: Any) -> Any:
-        """As `numpy.sum`."""
+        """The same as `numpy.sum`, for each copy."""
         return _reduction(np.sum, self, *args, **kwargs)
 
     def mean(self, *args: Any, **kwargs: Any) -> Any:
-        """As `numpy.mean`."""
+        """The same as `numpy.mean`, for each copy."""
         return _reduction(np.mean, self, *args, **kwargs)
 
 
@@ -243,4 +243,4 @@ _FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     np.zeros_like: lambda x: np.zeros(x.shape, x.dtype),
     np.ones_like: lambda x: np.ones(x.shape, x.dtype),
 }
-"""What each of NumPy's functions does with batched arrays among its arguments."""
+"""Functions that replace NumPy's where batched arrays are among their arguments."""

@@ -39,7 +39,7 @@ Gradients = dict[str, Any]
 DTYPES = ("float64", "float32")
 
 MOST_ENTRIES = 300
-"""Of an argument: a larger one would take too many complex steps, and the program answers with the value alone."""
+"""Most entries of an argument: larger ones would take too many complex steps, so only the value is returned."""
 
 # The step, relative to the row. Its square, even over a squared temperature of 0.001, vanishes beside the real part;
 # it is large enough for gradients that are almost too small for float32, and for programs that cast to float32.
@@ -60,9 +60,9 @@ class Program:
         Ids of the conventions that make up a right diagnosis, more than one for several bugs at once; empty for a
         correct program.
     thread : str
-        Where it was reported, ``owner/repository#number``; empty where there is no thread.
+        Public thread that reports it, ``owner/repository#number``; empty where there is none.
     seen : str
-        Where it was seen if there is no thread, such as ``optax 0.2.8``.
+        Program in which it was seen if there is no thread, such as ``optax 0.2.8``.
     also : tuple of str
         Other ids, joined by ``+``, that mean the very same thing.
     settings : mapping
@@ -73,7 +73,7 @@ class Program:
         ``gradients(grads, inputs)``: what autodiff gives in place of the complex step's gradients, where it would
         differ, such as NaN.
     options : mapping
-        Of a program on several ranks: options of `nceref.verify` that its author means, such as ``{"value": "each"}``.
+        Options of `nceref.verify` that the author of a program on several ranks means, such as ``{"value": "each"}``.
     """
 
     function: Function
@@ -94,7 +94,7 @@ class Program:
 
     @property
     def sentence(self) -> str:
-        """What is wrong, or what shape a correct program has, for a reader."""
+        """The sentence for a reader: what is wrong, or what shape a correct program has."""
         return self.function.__doc__ or ""
 
     @property
@@ -109,7 +109,7 @@ class Program:
 
     @property
     def address(self) -> str:
-        """Where the function is, as a target: ``package.module:name``."""
+        """The function's address as a target: ``package.module:name``."""
         return f"{self.function.__module__}:{self.function.__name__}"
 
 
@@ -127,10 +127,9 @@ def bug(
 ) -> Callable[[Function], Any]:
     """Enter a wrong program into the catalogue.
 
-    `loss`: the loss that it was meant to be. `named`: the id of the convention that is the right diagnosis; several,
-    joined by ``+``, for several bugs at once. `thread` and `seen` and `also` and `settings` and `dtypes` and
-    `gradients` and `options`: as `Program` has them. Result: a decorator. It returns the function itself, so that
-    another program can call it, and keeps the record in its attribute ``entry``.
+    `loss` is the loss that it was meant to be. `named` is the id of the convention that is the right diagnosis, or
+    several ids, joined by ``+``, for several bugs at once. The other arguments are fields of `Program`. The decorator
+    returns the function itself, so that another program can call it, and keeps the record in its attribute ``entry``.
     """
 
     def enter(function: Any) -> Any:
@@ -197,7 +196,7 @@ def _collected(package: str) -> Mapping[str, Program]:
 def target(program: Program) -> Callable[..., tuple[float, Mapping[str, Any]]]:
     """A program as a NumPy target: its value, and the gradient by every input of its loss that gets one.
 
-    Result: with the signature of the program.
+    The target has the signature of the program.
     """
     from nceref.losses import differentiable, get_loss
 
@@ -237,10 +236,7 @@ class _WhenRead(Mapping[str, Any]):
 
 
 def in_one_dtype(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Float scalars as numbers of the dtype of the float arrays: a float64 scalar would lift float32 to float64.
-
-    `inputs`: arguments by name. Result: all else as it is.
-    """
+    """Inputs whose float scalars have the dtype of the float arrays: a float64 scalar would lift float32 to float64."""
     floats = [x.dtype for x in inputs.values() if isinstance(x, np.ndarray) and x.ndim and x.dtype.kind == "f"]
     dtype = np.result_type(*floats) if floats else np.dtype(np.float64)
     return {name: dtype.type(x) if _is_float(x) else x for name, x in inputs.items()}
@@ -253,8 +249,7 @@ def _is_float(x: Any) -> bool:
 def slopes(function: Function, inputs: Mapping[str, Any], names: Iterable[str]) -> Gradients:
     """The gradient of a program by the named inputs: Im f(x + i h) / h, each entry moved by itself.
 
-    `inputs`: all its arguments, by name. `names`: the arguments to differentiate by. Result: an array in the shape and
-    the dtype of the argument, for each name.
+    `inputs` are all its arguments, by name. Each gradient has the shape and the dtype of its argument.
     """
     wanted = list(names)
     # All arrays are complex, whichever moves: real and complex quotients are rounded in different ways, so that x - y
@@ -278,7 +273,7 @@ def _complex(x: Any) -> Any:
 def _in_one_call(
     function: Function, given: Mapping[str, Any], points: Mapping[str, Any], steps: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What each entry moves, from copies of all arrays, or of one after the other; by name, where that can be done."""
+    """The change of the loss by each entry, from copies of all arrays, or of one array at a time where possible."""
     together = len(points) > 1 and sum(x.size for x in points.values()) ** 2 <= MOST_COPIED
     moved = _moved(function, given, points, steps) if together and function not in _APART else None
     if moved is None and together:
@@ -298,7 +293,7 @@ _APART: set[Function] = set()
 def _moved(
     function: Function, given: Mapping[str, Any], points: Mapping[str, Any], steps: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """What each entry of some arrays moves; None for a program that cannot be run on all copies at once."""
+    """The change of the loss by each entry of some arrays; None for a program that cannot run on all copies at once."""
     count, start = sum(x.size for x in points.values()), 0
     copies, spans = {}, {}
     for name, point in points.items():

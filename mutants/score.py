@@ -46,27 +46,26 @@ CATALOGUES: Mapping[str, Callable[[], Mapping[str, Program]]] = MappingProxyType
 NAMED = 0.95
 """The share of the bugs that must be named right."""
 KILLED, USEFUL, UNCONFIRMED = 0.99, 0.75, 0.01
-"""Of the second catalogue: shares that must be killed, and explained; the share that may be explained by what is not
-confirmed."""
+"""Limits for the second catalogue: shares of bugs killed, explained, and at most explained by what is not confirmed."""
 _NO_EXPLANATION = ((), ("unexplained",))
 _WHERE = frozenset({"value-not-finite", "gradient-not-finite", "value-right-gradient-wrong"})
-"""What says where a program is wrong, and not why."""
+"""Diagnoses that say where a program is wrong, and not why."""
 
 
 @dataclass(frozen=True)
 class ScoredProgram:
-    """What the verifier made of one program in one format.
+    """The verifier's answer for one program in one format.
 
     Attributes
     ----------
     id, loss, dtype : str
-        What was judged, against which reference, in which format.
+        The program, the loss of the reference, and the format.
     group : str
         One of `GROUPS`, ``independent`` or ``correct``.
     expected : str
         The right diagnosis, ids joined by ``+``; empty for a correct program.
     verdict : str
-        As `nceref.verify` gave it, ``error`` where it raised.
+        Verdict of `nceref.verify`, ``error`` where it raised.
     diagnoses : tuple of str
         Ids, the first one first.
     reason : str
@@ -106,7 +105,7 @@ class ScoredProgram:
 
     @property
     def explanation(self) -> str:
-        """What the first diagnosis of a killed bug is, one of `EXPLANATIONS`."""
+        """The kind of the first diagnosis of a killed bug, one of `EXPLANATIONS`."""
         where = self.confirmed and self.diagnoses[0] in _WHERE
         kinds = {
             "named": self.right,
@@ -125,7 +124,7 @@ class ScoredProgram:
 
 @dataclass(frozen=True)
 class Tally:
-    """How many of a group, in one format: all, killed, named first, named among the three."""
+    """Counts of a group in one format: all, killed, named first, named among the three."""
 
     total: int
     killed: int
@@ -165,7 +164,7 @@ class Score:
         return tuple(result for result in self.results if result.group == CORRECT and not result.passes)
 
     def explained(self, dtype: str) -> Mapping[str, int]:
-        """Of the second catalogue, how many killed bugs there are of each `ScoredProgram.explanation`."""
+        """Number of killed bugs of the second catalogue for each `ScoredProgram.explanation`."""
         kinds = [result.explanation for result in self.of(dtype, INDEPENDENT) if result.killed]
         return {kind: kinds.count(kind) for kind in EXPLANATIONS}
 
@@ -188,7 +187,7 @@ class Score:
 
 
 EXPLANATIONS = ("named", "confirmed", "measured", "located", "none", "unconfirmed")
-"""Of the first diagnosis: right by its name, or by what it predicts; a formula; where alone; none; refuted."""
+"""Kinds of the first diagnosis: right by its name, or by what it predicts; a formula; where alone; none; refuted."""
 MEASURED = "measured-formula"
 
 Job = tuple[str, str]
@@ -196,7 +195,7 @@ Job = tuple[str, str]
 
 
 def group(program: Program) -> str:
-    """Which part of the score a program belongs to."""
+    """The part of the score that a program belongs to."""
     if not program.named:
         return CORRECT
     if program.distributed:
@@ -234,10 +233,10 @@ def _program(name: str) -> Program:
 def jobs(
     ids: Sequence[str] = (), dtypes: Sequence[str] = DTYPES, catalogue: str = "known", ranks: int = 1
 ) -> tuple[Job, ...]:
-    """What there is to do: each program in each format in which it is wrong.
+    """The programs to verify, each in each format in which it is wrong.
 
-    `ids`: of programs; all if empty. `ranks`: programs whose shards are those of another number of ranks are left out.
-    Raises `InputError` for an id that does not exist, or if none of the programs is wrong in these formats.
+    Without `ids` these are all programs; those whose shards are for another number of ranks are left out. Raises
+    `InputError` for an id that does not exist, or if none of the programs is wrong in these formats.
     """
     runnable = [
         one for one in chosen(ids, programs(catalogue)) if len(one.options.get("shards", "").split(",")) in (1, ranks)
@@ -251,11 +250,10 @@ def jobs(
 
 
 def measure(todo: Iterable[Job], suite: str = "quick", processes: int = 0, ranks: int = 1) -> Iterator[ScoredProgram]:
-    """Verify the programs.
+    """Verify the programs of `jobs`, in the order in which they end; `in_order` puts them in that of the jobs.
 
-    `todo`: see `jobs`. `suite`: the corpus. `processes`: how many work side by side; 0: as many as there are
-    processors, 1: this one. `ranks`: of the programs of several ranks: how many. Each: as they come; `in_order` puts
-    them in that of the jobs.
+    `suite` is the corpus. `processes` work side by side; 0: as many as there are processors, 1: this one. `ranks` is
+    the number of ranks for programs of several.
     """
     from nceref.engine.settings import process_count
 
@@ -279,7 +277,7 @@ def measure(todo: Iterable[Job], suite: str = "quick", processes: int = 0, ranks
 def alike(todo: Iterable[Job], most: int) -> list[list[Job]]:
     """Jobs by loss and format, the largest group first: what was computed of a case serves all programs of its loss.
 
-    `todo`: see `jobs`. `most`: of one group; a larger one is split.
+    A group has at most `most` jobs; a larger one is split.
     """
     groups: dict[Job, list[Job]] = {}
     for name, dtype in todo:
@@ -313,7 +311,7 @@ def _kept(group: Sequence[Job], ranks: int) -> Any:
 def score_program(job: Job, suite: str, ranks: int = 1, child: Any = None) -> ScoredProgram:
     """Verify one program, as a caller would who intends what its author did.
 
-    `child`: processes that have run another program of several ranks. Result: its verdict is ``error`` where anything
+    `child` has processes that have run another program of several ranks. The verdict is ``error`` where anything
     raised.
     """
     name, dtype = job
@@ -370,10 +368,7 @@ def _confirmed(program: Program, dtype: str, suite: str, diagnosis: Diagnosis) -
 
 
 def intended(program: Program) -> dict[str, Any]:
-    """The settings of a program, and ``...`` for each optional array that it takes.
-
-    Result: options of `nceref.verify`.
-    """
+    """Options of `nceref.verify` for a program: its settings, and ``...`` for each optional array that it takes."""
     from nceref.losses import get_loss
     from nceref.spec import Array, Labels
 

@@ -1,1 +1,1 @@
-"""What is run from a clone only, and is no part of the installed package."""
+"""Programs that are run from a clone only, and are no part of the installed package."""

@@ -1,4 +1,4 @@
-"""What tables and figures show of the long-tail experiments, read off their records: `python -m tools.analogues`."""
+"""Content of the tables and figures of the long-tail experiments, from their records: `python -m tools.analogues`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,11 +14,11 @@ from nceref.theory import analogues
 RECORDS = Path(__file__).parents[1] / "docs" / "experiments"
 MEASURES = (SLOPE, NORM, PROBED, ALL, TAIL)
 DIGITS = 6
-"""A last bit may differ between releases of NumPy and SciPy."""
+"""Significant digits that are stored: a last bit may differ between releases of NumPy and SciPy."""
 
 
 def content() -> dict[str, Any]:
-    """Of each experiment the command, the pulls by class, and every measure that is shown with half its interval."""
+    """The command, the pulls by class, and every measure with half its interval, for each experiment."""
     return {name: _of_record(name) for name in analogues.NAMES}
 
 

@@ -17,9 +17,9 @@ def read(path: Path = NOTEBOOK) -> dict[str, Any]:
 
 
 def run(notebook: dict[str, Any]) -> list[list[dict[str, Any]]]:
-    """What each code cell puts out: what it prints, and the value of its last expression.
+    """The outputs of each code cell of a notebook: printed text, and the value of its last expression.
 
-    `notebook`: in the format nbformat 4. Result: outputs as the format has them, one list for each code cell.
+    The notebook and its outputs are in the format nbformat 4; the result has one list for each code cell.
     """
     namespace: dict[str, Any] = {"__name__": "__main__"}
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
@@ -48,7 +48,7 @@ def _run(source: str, namespace: dict[str, Any], number: int) -> list[dict[str, 
 
 
 def _shown(value: Any) -> dict[str, str]:
-    """What Jupyter shows of a value, by type."""
+    """The forms of a value that Jupyter shows, by type."""
     bundle: dict[str, str] = value._repr_mimebundle_() if hasattr(value, "_repr_mimebundle_") else {}
     return bundle or {"text/plain": repr(value)}
 

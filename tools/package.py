@@ -19,7 +19,7 @@ VECTORS = "nceref/verification/vectors/data/"
 MOST = 2_000_000
 """Bytes of a wheel without the reference vectors."""
 LIGHT = ("numpy", "array-api-compat", "click")
-"""What `nceref verify` needs."""
+"""Packages that `nceref verify` needs."""
 LOSS = """
 import numpy as np
 

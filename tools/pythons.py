@@ -20,11 +20,11 @@ TESTS = (
     "tests/cli/test_main.py", "tests/cli/test_verify.py", "tests/test_testing.py", "tests/test_dependencies.py",
     "tests/test_registry.py",
 )  # fmt: skip
-"""What may depend on the interpreter: arithmetic, processes, imports and signatures of targets, the command line."""
+"""Tests that may depend on the interpreter: arithmetic, processes, imports and signatures of targets, command line."""
 
 
 def version_of(program: str | Path) -> str:
-    """Such as ``3.12``; empty for what does not run, as the shim of a version manager may not."""
+    """The version of a Python, such as ``3.12``; empty if it does not run, as the shim of a version manager may not."""
     script = "import sys; print('%d.%d' % sys.version_info[:2])"
     try:
         done = subprocess.run([program, "-I", "-c", script], capture_output=True, text=True, check=False)
@@ -34,10 +34,10 @@ def version_of(program: str | Path) -> str:
 
 
 def interpreters(given: Iterable[str] = ()) -> dict[str, str]:
-    """An interpreter for each version that there is: of those given, else from the folders of PATH.
+    """Paths of an interpreter for each version that there is: of those given, else from the folders of PATH.
 
-    `given`: paths of interpreters that are not on PATH. Result: version to path. Raises `ValueError` for a path that is
-    no Python of a declared version.
+    `given` has paths of interpreters that are not on PATH. Raises `ValueError` for a path that is no Python of a
+    declared version.
     """
     out = {}
     for program in given:

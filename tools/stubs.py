@@ -26,7 +26,7 @@ _WIDTH = 120
 _GENERAL = {"reduction", "compute"}
 """Arguments that a loss has without declaring them."""
 _GLUE = "\N{NO-BREAK SPACE}"
-"""Stands for a space at which no line is broken."""
+"""A character for a space at which no line is broken."""
 
 
 def render() -> str:
@@ -46,10 +46,7 @@ def render() -> str:
 
 
 def update() -> bool:
-    """Write the stub beside ``losses.py``.
-
-    Result: whether it changed.
-    """
+    """Write the stub beside ``losses.py``; True if it changed."""
     text = render()
     # An unchanged file keeps its time of change.
     if PATH.exists() and PATH.read_text(encoding="utf-8") == text:
@@ -73,7 +70,7 @@ def _imports(tree: ast.Module, body: str) -> Iterator[str]:
 
 
 def _generic(node: ast.ClassDef) -> Iterator[str]:
-    """`LossFunction`: attributes and public methods; a loss narrows down the arguments of those that take arrays."""
+    """The class `LossFunction`: attributes and public methods, whose array arguments each loss narrows down."""
     yield f"class {node.name}:"
     methods = [part for part in node.body if isinstance(part, ast.FunctionDef)]
     for name, kind in _attributes(methods[0]):
@@ -90,7 +87,7 @@ def _generic(node: ast.ClassDef) -> Iterator[str]:
 
 
 def _attributes(init: ast.FunctionDef) -> Iterator[tuple[str, str]]:
-    """What `__init__` sets, with the type of the argument that it is set to."""
+    """The attributes that `__init__` sets, each with the type of the argument that it is set to."""
     kinds = {a.arg: ast.unparse(a.annotation) for a in init.args.args if a.annotation}
     for node in init.body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):

@@ -1,4 +1,4 @@
-"""What trainers do between ranks, in PyTorch: gathers without and with a gradient, and parts of losses.
+"""Operations of trainers between ranks, in PyTorch: gathers without and with a gradient, and parts of losses.
 
 All ranks have equally many rows, but for `uneven`, and come in the order of their numbers.
 """
@@ -54,7 +54,7 @@ def offset(x: Any) -> Any:
 
 
 class UnevenGather(torch.autograd.Function):  # type: ignore[misc]
-    """As `SummingGather`, where ranks may have more rows than others."""
+    """A gather like `SummingGather`, for ranks with different numbers of rows."""
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:

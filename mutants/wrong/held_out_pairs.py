@@ -12,7 +12,7 @@ def _views(z1, z2):
 
 
 def _others(labels):
-    """Who is not oneself, and who of these has one's label."""
+    """Masks of the samples other than the anchor, and of those among them with its label."""
     others = ~np.eye(len(labels), dtype=bool)
     return others, others & (labels[:, None] == labels)
 

@@ -1,4 +1,4 @@
-"""What implementations call the inputs of a loss: small letters, underscores left out."""
+"""Names that implementations give to the inputs of a loss: small letters, underscores left out."""
 
 from collections.abc import Iterable, Mapping
 
@@ -74,8 +74,7 @@ def plain(name: str) -> str:
 def match_input(parameter: str, inputs: Iterable[str]) -> str | None:
     """The one of `inputs` that a parameter's name stands for; None if there is none, or more than one.
 
-    `parameter`: as the target names it. `inputs`: canonical names. Result: the very name first, then the same letters,
-    then an alias.
+    The very name comes first, then the same letters, then an alias.
     """
     inputs = tuple(inputs)
     if parameter in inputs:
@@ -88,7 +87,7 @@ def match_input(parameter: str, inputs: Iterable[str]) -> str | None:
 def kind(parameter: str) -> frozenset[str]:
     """The kinds of input that a parameter's name allows for: ``array``, ``labels``, ``scalar``.
 
-    `parameter`: as the target names it. Result: all three for a name that means nothing here; none for one in `NEVER`.
+    A name that is in no table allows for all three; one in `NEVER` for none.
     """
     if parameter in NEVER:
         return frozenset()

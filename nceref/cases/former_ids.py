@@ -12,7 +12,7 @@ from nceref.output.words import as_code
 
 @dataclass(frozen=True)
 class FormerId:
-    """What has taken the place of an id.
+    """The id that has replaced a former one.
 
     Attributes
     ----------
@@ -31,9 +31,10 @@ FORMER: Mapping[str, FormerId] = {}
 
 
 def current(text: str, former: Mapping[str, FormerId] | None = None) -> str:
-    """An id, or several that stand in one text with signs between them, as they are now.
+    """The text with former ids replaced by present ones.
 
-    `text`: such as ``designed-0.3/value``, or a pattern ``*/value``. `former`: in place of `FORMER`.
+    `text` is an id such as ``designed-0.3/value``, a pattern ``*/value``, or several of these with signs between them.
+    `former` replaces the table `FORMER`.
     """
     for old, renamed in (FORMER if former is None else former).items():
         text = re.sub(rf"(?<![\w.]){re.escape(old)}(?!\w|\.\d)", renamed.new, text)

@@ -1,4 +1,4 @@
-"""What must hold between answers of the target itself, whatever the reference is: a second way to see an error.
+"""Identities between answers of the target itself, whatever the reference is: a second way to see an error.
 
 An invariance is checked on one case, the first where it means something. Those that move the input run the target once
 more. A loss has those that it declares as properties, for the settings that it declares; the reference must keep them
@@ -23,7 +23,7 @@ from nceref.tolerance.implementation import FORMATS
 
 Inputs = dict[str, Any]
 _KEPT = 1e-6
-"""Of the size of its terms: a sum that the reference leaves below this is 0 but for its rounding."""
+"""Threshold relative to the size of its terms: a sum that the reference leaves below it is 0 but for its rounding."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,10 @@ def check_invariances(
     run: Callable[[Probe], Outcome] | None,
     altered: Callable[[Probe], Probe] | None = None,
 ) -> Iterator[Result]:
-    """Judge every identity on the first case where the reference keeps it.
+    """Judge every identity on the first case where the reference keeps it; no result where no case qualifies.
 
-    `observations`: the cases and their outcomes. `run`: runs the target on another probe; without it, only identities
-    of one answer are judged. `altered`: a probe to that with the conventions that the target intends; default: there
-    are none. Each: at most one for each identity; none where no case qualifies.
+    `run` runs the target on another probe; without it, only identities of one answer are judged. `altered` turns a
+    probe into that with the conventions that the target intends; default: it has none.
     """
     judged = [o for o in observations if not o.probe.skip and not o.outcome.trouble and _has_bounds(o.probe)]
     for invariance in INVARIANCES:
@@ -105,7 +104,7 @@ def _two_answers(
 
 
 def _rounding(probe: Probe, outcome: Outcome) -> float:
-    """What two answers may differ by because they are larger than the reference, for which bounds are made."""
+    """Difference of two answers that rounding explains where they are larger than the reference of their bounds."""
     larger = max(0.0, abs(_total(outcome.value)) - abs(_total(probe.value)))
     rows = max((len(probe.inputs[p.name]) for p in _embeddings(probe)), default=1)
     return 4 * rows * FORMATS[probe.dtype].storage.u * larger
@@ -137,7 +136,7 @@ def _room(probe: Probe) -> float:
 
 
 def _accuracy(probe: Probe) -> float:
-    """How far the reference itself may be from the exact loss; 0 where that is not known."""
+    """Bound of the error of the reference itself, relative to the exact loss; 0 where it is not known."""
     return _total(probe.bounds.terms.get("reference", 0.0)) if probe.bounds else 0.0
 
 
@@ -229,7 +228,7 @@ def _homogeneous(probe: Probe, outcome: Outcome) -> tuple[float, float] | None:
 
 
 def _closed_form(probe: Probe, outcome: Outcome) -> tuple[float, float] | None:
-    """All rows are equal: the value is the one that the loss declares for the collapse, such as log(2N - 1)."""
+    """The gap to the value that the loss declares for all rows equal, such as log(2N - 1), and its bound."""
     form = next((e for e in probe.loss.expectations if e.situation == "collapse"), None)
     rows = [probe.inputs[p.name].reshape(-1, probe.inputs[p.name].shape[-1]) for p in _embeddings(probe)]
     equal = rows and all(np.array_equal(x, np.broadcast_to(rows[0][0], x.shape)) for x in rows)

@@ -28,8 +28,6 @@ def judge(observation: Observation) -> list[Result]:
     """Judge every quantity of one case.
 
     Value and gradients are judged apart, and so is whether each of them is finite.
-
-    `observation`: a probe and what the target did with it.
     """
     probe, outcome = observation.probe, observation.outcome
     if outcome.trouble == UNSUPPORTED:
@@ -53,7 +51,7 @@ def judge(observation: Observation) -> list[Result]:
 
 
 def _cause(probe: Probe) -> str:
-    """Why there is no number; what to do about that is for those who call the loss, or a setting of the run."""
+    """The reason why there is no number; the remedy is an advice to callers of the loss, or a setting of the run."""
     cause, _, advice = probe.skip.partition("; drop it, or pass ")
     setting = advice.partition(" ")[0].replace("'", "")
     return f"{cause}; --set {setting} defines it" if setting.startswith("no_positive=") else cause
@@ -68,7 +66,7 @@ def _refusal(probe: Probe, outcome: Outcome) -> Result:
 
 
 def _without_reference(outcome: Outcome) -> str:
-    """What a target does where nothing is asked of it."""
+    """The sentence about the answer of a target to a case that has no reference."""
     if outcome.trouble:
         return outcome.sentence
     value = np.asarray(outcome.value, dtype=np.float64)
@@ -173,10 +171,10 @@ def _precision(dtype: str) -> int:
 
 
 def correct_bits(error: float, size: float, most: int) -> float:
-    """Leading bits that are right, of a number of this size: between 0 and all of the format.
+    """Number of leading bits that are right: between 0 and all of the format.
 
-    `error` and `size`: largest error and largest entry, both >= 0. `most`: bits of the significand, the result where
-    the error is 0.
+    `error` and `size` are the largest error and the largest entry, both >= 0. `most` is the number of bits of the
+    significand, the result where the error is 0.
     """
     if error == 0:
         return float(most)
@@ -200,7 +198,7 @@ def _result(
 def of_bound(result: Result) -> float | None:
     """Error in units of the bound; None where nothing was measured.
 
-    Result: at most 1 where it passes; infinite where the bound is 0 and the error is not.
+    It is at most 1 where the result passes, and infinite where the bound is 0 and the error is not.
     """
     if result.error is None or result.bound is None:
         return None
@@ -208,13 +206,11 @@ def of_bound(result: Result) -> float | None:
 
 
 def mark_expected_failures(results: list[Result], reasons: Mapping[str, str | ExpectedFailure]) -> list[Result]:
-    """The results with those that were expected to fail marked: ``xfail``, or ``xpass`` if they pass.
+    """The results with expected failures marked: ``xfail``, or ``xpass`` if they pass.
 
-    A name may hold ``*`` for any letters. Of several names that a result has, the first one says why it fails and
-    whether it may pass. A name that matches nothing that was judged becomes a failure of its own: it is out of date.
-
-    `reasons`: result id, with ``*`` for any letters, to the reason why it fails; an `ExpectedFailure` may be allowed to
-    pass. Result: in the same order; what is out of date stands at the end.
+    `reasons` maps result ids, with ``*`` for any letters, to the reason why they fail; an `ExpectedFailure` may be
+    allowed to pass. Of several names that a result has, the first one says why it fails and whether it may pass. A name
+    that matches nothing that was judged becomes a failure of its own, at the end of the results: it is out of date.
     """
     from dataclasses import replace
 
@@ -255,5 +251,5 @@ def expected_failures_of(id: str, names: Iterable[str]) -> list[str]:
 
 
 def expected_failure_of(id: str, names: Iterable[str]) -> str | None:
-    """The first of them, which says why the result fails; None for none."""
+    """The first name of `expected_failures_of`, which says why the result fails; None for none."""
     return next(iter(expected_failures_of(id, names)), None)

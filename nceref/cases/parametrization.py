@@ -1,7 +1,7 @@
-"""How a module may hold an input of a loss: as it is, or as its logarithm, its inverse and the like.
+"""Parametrizations of an input by a module: as it is, or as its logarithm, its inverse and the like.
 
-The reference is a function of the input s. A module that holds the parameter p, with s = g(p), has the derivative
-dL/dp = dL/ds g'(p) by it.
+The reference is a function of the input s. A module that holds the parameter p, with s = g(p), has the derivative dL/dp
+= dL/ds g'(p) by it.
 """
 
 import math
@@ -26,15 +26,15 @@ class Parametrization:
     Attributes
     ----------
     words : str
-        What the input is, such as "exp of", before "the parameter NAME".
+        Words before "the parameter NAME", such as "exp of".
     written : str
-        How a user states it, with ``{}`` for the parameter.
+        Notation of a user, with ``{}`` for the parameter.
     value, inverse : callable
         The function g from the parameter to the input, and back.
     gradient : callable
-        ``gradient(parameter, grad)``: from the derivative by the parameter that by the input.
+        ``gradient(parameter, grad)``: the derivative by the input, from that by the parameter.
     kinds : tuple of type
-        Of input that it is for.
+        Kinds of input that it is for.
     """
 
     words: str
@@ -61,7 +61,7 @@ PARAMETRIZATIONS: Mapping[str, Parametrization] = MappingProxyType({
     "transpose": Parametrization("the transpose of ", "transpose({})", np.transpose, np.transpose,
                                  lambda p, g: np.transpose(g), (Array,)),
 })  # fmt: skip
-"""By name."""
+"""All parametrizations, by name."""
 
 _PATH = r"([A-Za-z_]\w*(?:\.\w+)*)"
 _FUNCTIONS = {"exp_neg": rf"exp\(\s*-\s*{_PATH}\s*\)", "inverse": rf"1(?:\.0?)?\s*/\s*{_PATH}"}
@@ -70,7 +70,7 @@ _FUNCTIONS = {"exp_neg": rf"exp\(\s*-\s*{_PATH}\s*\)", "inverse": rf"1(?:\.0?)?\
 def parse_parametrization(text: str) -> tuple[str, str]:
     """Path and name of a parametrization; the name is empty where only a path stands.
 
-    `text`: ``PATH``, ``exp(PATH)``, ``exp(-PATH)``, ``1/PATH``, or another name of the table around a path. Raises
+    `text` is ``PATH``, ``exp(PATH)``, ``exp(-PATH)``, ``1/PATH``, or another name of the table around a path. Raises
     `InputError` for anything else.
     """
     for name, pattern in ("", _PATH), *_FUNCTIONS.items():
@@ -87,7 +87,7 @@ def parse_parametrization(text: str) -> tuple[str, str]:
 def candidates(parameter: Parameter) -> tuple[str, ...]:
     """Names of the parametrizations that an input may have, the simplest first.
 
-    `parameter`: a scalar of any sign is held as it is: every other function is for positive numbers.
+    A scalar of any sign is held as it is: every other function is for positive numbers.
     """
     if isinstance(parameter, Scalar) and parameter.low == -math.inf:
         return ("identity",)
@@ -95,10 +95,7 @@ def candidates(parameter: Parameter) -> tuple[str, ...]:
 
 
 def parameter_at(name: str, s: Any, dtype: str) -> Any:
-    """The number of a format whose value is nearest to an input, or the array as the module holds it.
-
-    `name`: of the parametrization. `s`: the input. `dtype`: the format.
-    """
+    """The number of a format whose value is nearest to an input `s`, or the array as the module holds it."""
     form = PARAMETRIZATIONS[name]
     if isinstance(s, np.ndarray):
         return form.inverse(s)
@@ -109,18 +106,12 @@ def parameter_at(name: str, s: Any, dtype: str) -> Any:
 
 
 def representable(name: str, s: Any, dtype: str) -> Any:
-    """The input that a module can hold, next to this one; not rounded itself.
-
-    `name` and `s` and `dtype`: as for `parameter_at`.
-    """
+    """The input that a module can hold, next to `s`; not rounded itself. The parameters are those of `parameter_at`."""
     return PARAMETRIZATIONS[name].value(parameter_at(name, s, dtype))
 
 
 def gradient_by(name: str, parameter: Any, grad: Any) -> Any:
-    """The gradient by what a module holds, from the gradient by the input, or a bound of either.
-
-    `name`: of the parametrization. `parameter`: what the module holds. `grad`: the gradient by the input.
-    """
+    """The gradient by the parameter of a module, from the gradient by the input, or a bound of either."""
     form = PARAMETRIZATIONS[name]
     return (
         grad / form.gradient(parameter, 1.0)
@@ -130,5 +121,5 @@ def gradient_by(name: str, parameter: Any, grad: Any) -> Any:
 
 
 def described(name: str, path: str) -> str:
-    """What an input is, in words."""
+    """The input in words, such as the logarithm of a parameter."""
     return f"{PARAMETRIZATIONS[name].words}the parameter {path}"

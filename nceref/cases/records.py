@@ -1,4 +1,4 @@
-"""What the parts of the verifier hand to one another: frozen data, no behavior."""
+"""Records that the parts of the verifier exchange: frozen data, no behavior."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -18,9 +18,9 @@ Status = Literal["pass", "fail", "skip", "error", "xfail", "xpass", "inconclusiv
 
 
 MANY_ROWS, MANY_ENTRIES = 16, 300
-"""More than these in an array make a case a large one."""
+"""Rows, and entries, of an array above which a case is a large one."""
 RANDOM_WALK = "random walk"
-"""What stands beside the stages of a bound: the bound of roundings that are random."""
+"""The name, among the stages of a bound, of the bound for roundings that are random."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,15 +45,15 @@ class Probe:
     grads : mapping
         Gradients of the reference by input; empty on a kink.
     bounds : Bounds
-        How far a right implementation in `dtype` may be from the reference, per quantity.
+        Largest distance of a right implementation in `dtype` from the reference, per quantity.
     skip : str
         Why this probe is not judged, or empty.
     mode : str
-        How the target is called, see `nceref.verification.modes`; empty for plainly.
+        Way of calling the target, see `nceref.verification.modes`; empty for the plain one.
     cotangent : float, array or None
         Upstream gradient that backward is seeded with, of which `grads` are; None for 1.
     before : Probe or None
-        What the same instance is called with first.
+        Case that the same instance is called with first.
     forms : mapping
         Parametrizations by scalar whose rounding the bounds admit, see `nceref.cases.parametrization`.
     must_refuse : bool
@@ -80,7 +80,7 @@ class Probe:
 
     @property
     def entries(self) -> int:
-        """How many numbers all inputs have together."""
+        """Number of entries of all inputs together."""
         return sum(np.size(x) for x in self.inputs.values())
 
     @property
@@ -100,12 +100,12 @@ class Probe:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a target did with a probe.
+    """The answer of a target to a probe, or its trouble.
 
     Attributes
     ----------
     value : float, array or None
-        In float64; None where there is `trouble`.
+        Value in float64; None where there is `trouble`.
     grads : mapping
         Gradients by input, in float64; an input that the graph does not reach has zeros.
     unjudged : mapping
@@ -115,11 +115,11 @@ class Outcome:
         or empty; ``not-tried`` where it was not called, and ``unsupported`` where the target declares that it cannot
         answer this.
     sentence : str
-        What went wrong, in words.
+        The trouble in words.
     remarks : mapping
         Findings beside the numbers, id to sentence: ``modifies-inputs``, ``not-deterministic``, ``python-float``.
     ranks : tuple of Outcome
-        What each rank answered, with gradients as they were left there; empty where there is one process.
+        Outcome of each rank, with gradients as they were left there; empty where there is one process.
     """
 
     value: Any = None
@@ -182,7 +182,7 @@ class DiagnosisPart:
     text : str
         A part of a sentence, such as ``the gradient of keys is 0``.
     cases : str
-        Where that was seen, and with which numbers, such as ``on 9 of 9 cases``; or empty.
+        Cases on which that was seen, and numbers, such as ``on 9 of 9 cases``; or empty.
     role : str
         ``computes``: what the target does in place of the reference; ``wrong`` and ``right``: what was seen of its
         numbers; ``note``: what was measured beside that; ``training``: what training makes of it.
@@ -206,9 +206,9 @@ class Diagnosis:
     Attributes
     ----------
     parts : tuple of DiagnosisPart
-        What was measured, in the order of a sentence.
+        Measured facts, in the order of a sentence.
     fix : str
-        What to change.
+        The change that is needed.
     where : str
         The runs that it is about, such as ``in float32``; empty where there is one.
     intend : str
@@ -233,20 +233,20 @@ class Diagnosis:
 
     @property
     def sentence(self) -> str:
-        """All that it says."""
+        """The whole explanation: where it applies, and all its parts."""
         return f"{self.where} {'; '.join(map(str, self.parts))}".strip()
 
     @property
     def lead(self) -> DiagnosisPart:
-        """The first that is wrong."""
+        """The first part that says what is computed or wrong; else the first of all."""
         return next((s for s in self.parts if s.role in ("computes", "wrong")), self.parts[0])
 
     def noting(self, *texts: str, role: Role = "note") -> "Diagnosis":
-        """The same with a part more for each text that is not empty."""
+        """The explanation with one more part for each text that is not empty."""
         return replace(self, parts=(*self.parts, *(DiagnosisPart(text, "", role) for text in texts if text)))
 
     def record(self) -> dict[str, Any]:
-        """As plain data."""
+        """The explanation as plain data."""
         fields = {name: x for name, x in vars(self).items() if name != "predicts"}
         parts = [asdict(part) for part in self.parts]
         first = {"id": self.id, "sentence": self.sentence}
@@ -255,13 +255,13 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class ExpectedFailure:
-    """Why results are expected to fail.
+    """The reason why results are expected to fail, and what holds if they pass.
 
     Attributes
     ----------
     reason : str
     link : str
-        Where more is written; may be empty.
+        Address of a page that says more; may be empty.
     strict : bool or "some"
         Whether each result that passes is a failure; ``some``: only where none of them fails.
     diagnosis : str

@@ -9,9 +9,9 @@ from nceref.tolerance.implementation import FORMATS
 
 
 def rounded(x: Any, dtype: str) -> Any:
-    """A float or a float array rounded to nearest in a format, as float64; everything else as it is.
+    """A float or a float array rounded to nearest in the format `dtype`, as float64; everything else as it is.
 
-    `x`: what to round. `dtype`: the format. Result: beyond the largest number of the format it is infinite.
+    Beyond the largest number of the format it is infinite.
     """
     is_array = isinstance(x, np.ndarray) and x.dtype.kind == "f"
     if not is_array and (isinstance(x, bool) or not isinstance(x, float)):

@@ -1,4 +1,4 @@
-"""Which parameter of a target is handed which input of the loss: by name, by alias, by position."""
+"""Matching of a target's parameters with the inputs of the loss: by name, by alias, by position."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +16,7 @@ _PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KE
 
 @dataclass(frozen=True)
 class Arguments:
-    """What one callable is handed.
+    """The arguments of one callable: parameters, each with the input that it is handed.
 
     Attributes
     ----------
@@ -61,10 +61,9 @@ def match_arguments(
 ) -> Arguments:
     """Match the parameters of a target with the inputs that are given.
 
-    `signature`: of what is called. `given`: the inputs there are; arrays and labels must all find a place, scalars need
-    not. `chosen`: choices (and ``reduction``) that the user set; the target keeps its own default for the others.
-    `name` and `loss`: of the target and the loss, for messages. Raises `TargetError` if a required parameter is left
-    without an input, or an array without a parameter.
+    Arrays and labels of `given` must all find a parameter; scalars need not. `chosen` has the choices (and
+    ``reduction``) that the user set; the target keeps its own default for the others. `name` and `loss` are words of
+    messages. Raises `TargetError` if a required parameter is left without an input, or an array without a parameter.
     """
     inputs = {p.name: p for p in given}
     parameters = {n: p for n, p in signature.parameters.items() if p.kind not in _VARIADIC}
@@ -87,10 +86,10 @@ _VARIADIC = frozenset({inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_K
 def match_by_name(
     signature: inspect.Signature, given: Iterable[Parameter], chosen: Iterable[str], name: str, loss: str
 ) -> Arguments:
-    """What a constructor is handed: by name or alias only, and only what does not need a graph.
+    """The arguments of a constructor, by name or alias only, and only inputs that need no graph.
 
-    `signature`: of the constructor. `given` and `chosen` and `name` and `loss`: as for `match_arguments`. Raises
-    `TargetError` if it needs something else.
+    The arguments are those of `match_arguments`. Raises `TargetError` if a required parameter fits none of these
+    inputs.
     """
     inputs = {p.name: p for p in given if not isinstance(p, Array | Labels) or (isinstance(p, Array) and p.constant)}
     parameters = {n: p for n, p in signature.parameters.items() if p.kind not in _VARIADIC}
@@ -156,7 +155,7 @@ def _arranged(
     left: list[str],
     spare: set[Any],
 ) -> Arguments:
-    """By keyword where that is possible; by position what must go so, and everything before ``*arrays``."""
+    """The arguments, by keyword where possible; by position what must go so, and everything before ``*arrays``."""
     many, any_name = (kind in spare for kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD))
     scalars = [n for n, p in inputs.items() if isinstance(p, Scalar) and n not in matched.values()]
     required = [n for n in scalars if inputs[n].default is ...]  # type: ignore[union-attr]
@@ -211,7 +210,7 @@ def _homeless(
 
 
 SUCH_AS = ", such as --call "
-"""Before an example, which a call that was tried takes the place of."""
+"""Words before the example of a call; where a call was tried, it replaces that example."""
 
 
 def _example(parameters: Iterable[str], matched: Mapping[str, str]) -> str:
@@ -232,10 +231,10 @@ def given_parameters(loss: Loss, names: Iterable[str]) -> tuple[Parameter, ...]:
 
 
 def expected_names(loss: Loss, settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """The inputs that a corpus for these settings will give: what is required, what is set, and the first variant's.
+    """The inputs of a corpus for these settings, in the order of declaration: required ones, and those that are set.
 
-    `settings`: conventions of the run; an array or labels in it set aside those of the first variant. Result: in the
-    order of declaration.
+    Which optional arrays are set is said by `settings`, the conventions of the run, if they have any array or labels,
+    and else by the first variant of the loss.
     """
     arrays = [p for p in loss.parameters if isinstance(p, Array | Labels)]
     source = settings if any(p.name in settings for p in arrays) else loss.variants[0]

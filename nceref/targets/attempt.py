@@ -21,14 +21,14 @@ from nceref.targets.run_jax_devices import of_device
 from nceref.targets.target import ResolvedTarget
 
 _NO_LOSS = ("wrong-shape", "not-a-number-type")
-"""What a framework reports about an answer."""
+"""Troubles of an answer that is no loss; a framework reports them as `Trouble`."""
 
 
 def attempt(target: ResolvedTarget, request: CallRequest, twice: bool = False) -> Outcome:
-    """What a target does with one request; its warnings are silenced, what it prints is kept.
+    """The outcome of one request to a target; its warnings are silenced, what it prints is kept.
 
-    `twice`: whether to call it again on the same instance and compare, within the bounds of the case. Raises
-    `InputError, UnavailableError` if the framework cannot run this, whatever the target is.
+    With `twice` the same instance is called again, and the second answer must agree with the first within the bounds of
+    the case. Raises `InputError` or `UnavailableError` if the framework cannot run the request, whatever the target is.
     """
     # Outside of what becomes an outcome: a device that is not there is no fault of the target.
     frameworks.check(target, request)
@@ -71,7 +71,7 @@ def attempt(target: ResolvedTarget, request: CallRequest, twice: bool = False) -
 
 
 class _Printed(io.TextIOBase):
-    """What a target prints: the beginning, whatever the target does to the stream."""
+    """A stream that keeps the first 4000 characters that a target prints, and that the target cannot close."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -90,8 +90,8 @@ class _Printed(io.TextIOBase):
 def attempt_answer(target: ResolvedTarget, request: CallRequest, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
     """The outcome of a known answer, handed over and read back as that of the target is.
 
-    `target`: only its framework, loss and plain scalars matter. `answer`: float64 value, and float64 gradients by
-    input.
+    Of `target` only the framework, the loss and the plain scalars matter. `answer` is a float64 value, with float64
+    gradients by input.
     """
     reply = of_device(answer, request.axis) if request.devices else lambda inputs: answer
     return attempt(frameworks.as_target(target.framework, reply, target.loss, target.floats), request)
@@ -127,10 +127,9 @@ def _failure(target: ResolvedTarget, error: BaseException, remarks: Mapping[str,
 
 
 def unlike(first: Answer | Outcome, second: Answer | Outcome, rooms: Mapping[str, Any]) -> dict[str, str]:
-    """The remark for two answers to the same inputs that differ by more than two right ones do, of a quantity.
+    """The remark for two answers to the same inputs that differ by more than right ones do; empty where they are alike.
 
-    `first` and `second`: without trouble. `rooms`: how far they may be apart, see `CallRequest`. Result: empty where
-    they are alike.
+    Both answers are without trouble; `rooms` are the allowed differences, see `CallRequest`.
     """
     pairs = {"": (first.value, second.value)} | {n: (g, second.grads.get(n)) for n, g in first.grads.items()}
     changed = next((n for n, (a, b) in pairs.items() if b is None or not _alike(a, b, rooms.get(n, 0.0))), None)

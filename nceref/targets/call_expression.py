@@ -15,7 +15,7 @@ from nceref.targets.target import given_now
 
 MODULES = {"np": "numpy", "numpy": "numpy", "torch": "torch", "F": "torch.nn.functional", "jax": "jax",
            "jnp": "jax.numpy", "math": "math"}  # fmt: skip
-"""What an expression may name besides the inputs and ``f``."""
+"""Modules that an expression may name, besides the inputs and ``f``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +40,11 @@ _BUILTIN = frozenset(dir(builtins))
 
 
 def expression(text: str, known: Iterable[str], place: Mapping[str, Any] | None = None) -> Expression:
-    """Compile a call expression.
+    """Compile a call expression: Python over the names of the loss's inputs, ``f`` for the target, and `MODULES`.
 
-    `text`: written with the names of the loss's inputs, ``f`` for the target, np, torch, jax, jnp and math. `known`:
-    names of the inputs; optional ones that are not given are None. `place`: ``rank`` and ``world_size`` of this
-    process, where it is one of several. Raises `InputError` if it is not an expression, if it names something unknown,
-    or if it does not call ``f``. Raises `UnavailableError` if it names a package that is not installed.
+    `known` has the names of the inputs; optional ones that are not given are None. `place` has the ``rank`` and
+    ``world_size`` of this process, where it is one of several. Raises `InputError` if the text is not an expression,
+    names something unknown, or does not call ``f``; `UnavailableError` if it names a package that is not installed.
     """
     # A terminal wraps a long one, and what is copied from it has the line breaks.
     text = " ".join(text.splitlines()).strip()

@@ -44,10 +44,9 @@ def in_command(
 ) -> Iterator["CommandRunner"]:
     """Run an executable, which is stopped when it hangs and started again when it dies.
 
-    `text`: ``cmd:`` and a command line. `loss`: what it is called for. `settings`: conventions of the run. `dtypes`:
-    the formats of the run. `timeout`: seconds for one answer. Raises `TargetError` if it cannot be started, or does not
-    have this loss or format. Raises `InputError` if the text is no command line. Raises `UnavailableError` where the
-    system starts no processes.
+    `text` is ``cmd:`` and a command line, `dtypes` are the formats of the run, and `timeout` is in seconds for one
+    answer. Raises `TargetError` if the executable cannot be started, or does not have this loss or format; `InputError`
+    if the text is no command line; `UnavailableError` where the system starts no processes.
     """
     if not processes_available():
         msg = (
@@ -87,7 +86,7 @@ class CommandRunner(ChildRunner):
     def start(self) -> None:
         """Start the program and exchange ``hello``.
 
-        Raises `TargetError` if there is none, or it does not answer, or does not have this loss or format.
+        Raises `TargetError` if there is no such program, or it does not answer, or does not have this loss or format.
         """
         words = [_program(self._words[0]), *self._words[1:]]
         guard = [sys.executable, "-P", "-c", _BOOT, json.dumps(sys.path)] if os.name == "posix" else []
@@ -191,7 +190,7 @@ class CommandRunner(ChildRunner):
 
 
 def _program(name: str) -> str:
-    """Where a program is."""
+    """The path of a program, on PATH or from the current folder; raises `TargetError` if none can be executed."""
     if path := shutil.which(name):
         return path
     if Path(name).is_file():

@@ -9,7 +9,7 @@ from nceref.output.text import shown
 
 PREFIX = "cmd:"
 FRAMEWORK = "command"
-"""What stands in the place of a framework."""
+"""The word for an executable where other targets have the name of their framework."""
 _REFUSED = {
     "call": "every input is handed over by its name",
     "param": "every input is handed over by its name",
@@ -22,17 +22,14 @@ _REFUSED = {
 
 
 def is_command(thing: Any) -> bool:
-    """Whether a target is an executable.
-
-    `thing`: as a user names a target.
-    """
+    """Whether a target, as the user names it, is an executable: text that begins with ``cmd:``."""
     return issubclass(type(thing), str) and thing.startswith(PREFIX)
 
 
 def words_of(text: str) -> list[str]:
-    """The program and its arguments, as a shell parts them; nothing of it is expanded.
+    """The program and its arguments, as a shell splits them; nothing is expanded.
 
-    `text`: ``cmd:`` and a command line. Raises `InputError` if there is no program, or a quotation has no end.
+    Raises `InputError` if there is no program, a quotation has no end, or the text has a null character.
     """
     command = text.removeprefix(PREFIX)
     try:
@@ -50,9 +47,9 @@ def words_of(text: str) -> list[str]:
 
 
 def refuse_options(options: Mapping[str, Any]) -> None:
-    """Raise an `InputError` for an option of `verify` that says nothing of an executable.
+    """Raise an `InputError` for an option of `verify` that does not apply to an executable.
 
-    `options`: what was given, by name; what is empty was not, and the device ``cpu`` is the default.
+    Empty values and the device ``cpu``, the default, count as not given.
     """
     for name, value in options.items():
         if value and (name, value) != ("device", "cpu") and name in _REFUSED:

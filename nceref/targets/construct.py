@@ -1,4 +1,4 @@
-"""How a target is constructed and called, once it is known what it is: a function, a class or an object."""
+"""Construction and calls of a target, once it is known what it is: a function, a class or an object."""
 
 import copy
 import inspect
@@ -28,7 +28,7 @@ from nceref.targets.target import given_now
 
 @dataclass(frozen=True)
 class BoundCall:
-    """Which inputs reach a target: in its constructor, and in its call.
+    """The inputs that reach a target, in its constructor and in its call.
 
     With a call expression `names` are the inputs that it uses.
     """
@@ -76,12 +76,12 @@ class Callee:
 
     @property
     def constructor(self) -> inspect.Signature:
-        """What is still to be given to construct; nothing where there is no class."""
+        """The signature of the constructor, without arguments that are given already; empty where there is no class."""
         return self._open(signature_of(self.thing)) if inspect.isclass(self.thing) else inspect.Signature()
 
     @property
     def call(self) -> inspect.Signature:
-        """What is still to be given to call."""
+        """The signature of the call, without arguments that are given already."""
         if inspect.isclass(self.thing):
             method = inspect.signature(_method(self.thing, self.name))
             return method.replace(parameters=list(method.parameters.values())[1:])
@@ -99,7 +99,7 @@ class Callee:
         return "reduction" in parameters or "reduction" in self.constructor.parameters
 
     def bind(self, names: Iterable[str], reduction: str = "mean") -> BoundCall:
-        """Which of the given inputs goes where; a reduction that is not the mean is passed on where it can be.
+        """Assign given inputs to the constructor or the call, with a reduction other than the mean where it is taken.
 
         Raises `TargetError` if something that the target needs fits no input, or an array fits no parameter.
         """
@@ -125,7 +125,7 @@ class Callee:
         return frozenset(name for n in self.call.parameters if (name := match_input(n, given)))
 
     def program(self, inputs: Mapping[str, Any], reduction: str, placed: Callable[[Any], Any]) -> Any:
-        """Construct, if it is a class, and call."""
+        """The result of a call with these inputs; a class is constructed first."""
         key = tuple(inputs), reduction
         if key not in self._bound:
             self._bound[key] = self.bind(inputs, reduction)
@@ -143,10 +143,10 @@ class Callee:
         return bound.called.handed(function, words)
 
     def holding(self, stated: Mapping[str, str], names: Iterable[str], unsought: Iterable[str] = ()) -> "Callee":
-        """The target with parameters of its own in the place of inputs that it is not handed.
+        """The target with parameters of its own in place of inputs that it is not handed.
 
-        `stated`: input to path, as the user gave it. `names`: the inputs that there are. `unsought`: those whose
-        parameters are not looked for.
+        `stated` is input to path, as the user gave it; `names` are the inputs that there are. For those in `unsought`
+        no parameter is looked for.
         """
         names = tuple(names)
         sought = [n for n in names if n not in {*self.taken_by_call(names), *unsought}]
@@ -187,7 +187,7 @@ _KEPT: ContextVar[KeptObjects | None] = ContextVar("kept", default=None)
 
 @contextmanager
 def same_instance() -> Iterator[KeptObjects]:
-    """Within it, a class is constructed once: a second call shows what the first has left behind."""
+    """A context in which a class is constructed once: a second call shows what the first has left behind."""
     token = _KEPT.set(kept := KeptObjects())
     try:
         yield kept
@@ -198,12 +198,11 @@ def same_instance() -> Iterator[KeptObjects]:
 def callee_of(
     thing: Any, name: str, loss: Loss, chosen: frozenset[str], init: Mapping[str, Any], written: Expression | None
 ) -> Callee:
-    """A target with what was given beforehand.
+    """The target with the arguments that the user gave beforehand.
 
-    `thing`: a function, a class, a partial of either, or an object. `name`: what messages call it. `loss`: the
-    reference. `chosen`: settings that the user gave. `init`: arguments of the constructor, or of every call of a
-    function. `written`: the call expression, if there is one. Raises `InputError` if `init` names what the target does
-    not take.
+    `thing` is a function, a class, a partial of either, or an object, and `name` is what messages call it. `chosen` are
+    the settings that the user gave; `init` are arguments of the constructor, or of every call of a function. Raises
+    `InputError` if `init` names an argument that the target does not take.
     """
     if isinstance(thing, partial):
         # A partial of a class is the class with presets: it too is constructed for each case.
@@ -222,7 +221,7 @@ def callee_of(
 
 
 def _method(kind: type, name: str) -> Any:
-    """What is called on an instance: its forward, or else its ``__call__``."""
+    """The method that is called on an instance: its ``forward``, or else its ``__call__``."""
     if hasattr(kind, "forward"):
         return kind.forward
     if any("__call__" in vars(base) for base in kind.__mro__):

@@ -1,4 +1,4 @@
-"""How a target of each framework takes its inputs, and how value and gradients are read from it.
+"""Calls of a target of any framework: its inputs are handed over, its value and gradients are read.
 
 `answer` calls a target of any framework. `run_numpy`, `run_torch` and `run_jax` are siblings: each module has the
 functions of `Framework`. `run_jax_devices` has those for several devices of JAX at once.
@@ -23,11 +23,11 @@ Reply = Callable[[dict[str, Any]], tuple[Any, Mapping[str, Any]]]
 NAMES = ("numpy", "torch", "jax")
 _AUTODIFF = ("torch", "jax")
 PAIR = "(value, {input: gradient})"
-"""How a NumPy target hands its gradients over."""
+"""The form in which a NumPy target returns its gradients."""
 ARRAY = np.ndarray
 """Kept before a target is loaded, which may replace the name in NumPy."""
 ROWS = "choose rows with --set reduction=none"
-"""What is said to a target that returns rows."""
+"""The advice for a target that returns rows where one number is asked for."""
 
 
 class Trouble(Exception):  # noqa: N818 - it is what an outcome calls it
@@ -51,22 +51,22 @@ class CallRequest:
     scalars : frozenset of str
         Differentiable scalars.
     constants : frozenset of str
-        Those of `tracked` that the loss declares constant.
+        Inputs of `tracked` that the loss declares constant.
     shape : tuple of int or None
-        Of the value, where the reference has one.
+        Shape of the value, where the reference has one.
     mode : str
-        How it is called, see `nceref.verification.modes`; empty for plainly.
+        Way of calling, see `nceref.verification.modes`; empty for the plain one.
     cotangent : float, array or None
         Upstream gradient; None for 1.
     before : mapping or None
         The inputs that the same instance is called with first.
     rooms : mapping
-        How far the value, under the empty name, and gradients of two calls may be apart; what is not named, not at all.
+        Allowed difference of the value, under the empty name, and of gradients between two calls; 0 for names left out.
     devices : int
-        On how many devices of JAX it is called at once, or 0: then arrays and differentiable scalars have a first axis
-        of the devices, and so have the value and the gradients.
+        Number of devices of JAX that it is called on at once; then arrays and differentiable scalars have a first axis
+        of the devices, and so have the value and the gradients. 0 for an ordinary call.
     axis : str
-        What the target calls that axis.
+        Name that the target has for that axis.
     """
 
     inputs: Mapping[str, Any]
@@ -86,7 +86,7 @@ class CallRequest:
 
     @property
     def differentiable(self) -> frozenset[str]:
-        """Everything whose gradient is computed."""
+        """Names of all inputs whose gradients are computed."""
         return self.tracked | self.scalars
 
 
@@ -101,9 +101,9 @@ class Answer:
 
 
 def call_request(probe: Probe, device: str = "cpu") -> CallRequest:
-    """The call for a probe; what it leaves out has the default of the declaration.
+    """The call for a probe; arguments that it leaves out have the default of the declaration.
 
-    `device`: as the framework names it.
+    `device` is named as the framework names it.
     """
     defaults = {p.name: p.default for p in probe.loss.parameters if isinstance(p, Scalar | Choice)}
     given = {name: x for name, x in {**defaults, **probe.inputs}.items() if x is not None and x is not ...}
@@ -132,7 +132,7 @@ def call_request(probe: Probe, device: str = "cpu") -> CallRequest:
 
 
 class Framework(Protocol):
-    """What the module of a framework has."""
+    """The functions that the module of a framework has."""
 
     @staticmethod
     def check(request: CallRequest) -> None:
@@ -140,18 +140,19 @@ class Framework(Protocol):
 
     @staticmethod
     def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:
-        """Call a target once, and read what it answers.
+        """Call a target once, and read its value and gradients.
 
-        `floats`: scalars that are handed over as Python numbers; to NumPy each is a number of the dtype. `gradients`:
-        whether to differentiate, or to read the gradients that a NumPy target returns. Raises `Trouble` if it answers
-        with something that is no loss, or with gradients that fit no input.
+        Scalars in `floats` are handed over as Python numbers; to NumPy each is a number of the dtype. `gradients` says
+        whether to differentiate, or to read the gradients that a NumPy target returns. Raises `Trouble` if the target
+        answers with something that is no loss, or with gradients that fit no input.
         """
 
     @staticmethod
     def program(reply: Reply) -> Program:
         """A program of the framework with a known value and known gradients.
 
-        `reply`: takes the inputs by name as float64 NumPy arrays and floats; returns the value and gradients by input.
+        `reply` takes the inputs by name as float64 NumPy arrays and floats, and returns the value and the gradients by
+        input.
         """
 
 
@@ -169,10 +170,10 @@ def _module_for(target: ResolvedTarget, request: CallRequest) -> Framework:
 
 
 def check(target: ResolvedTarget, request: CallRequest) -> None:
-    """Refuse what a framework cannot do, before the target is called.
+    """Refuse a request that the target's framework cannot run, before the target is called.
 
-    `target`: only its framework matters. Raises `InputError` for a dtype or a device that the framework does not have.
-    Raises `UnavailableError` if the framework is not installed.
+    Raises `InputError` for a dtype or a device that the framework does not have, and `UnavailableError` if it is not
+    installed.
     """
     try:
         _module_for(target, request).check(request)
@@ -182,12 +183,11 @@ def check(target: ResolvedTarget, request: CallRequest) -> None:
 
 
 def answer(target: ResolvedTarget, request: CallRequest) -> Answer:
-    """Call the target, as a training step would; with less only where it refuses.
+    """Call the target as a training step would, and with less only where it refuses.
 
-    First with every scalar as a tensor, then with Python numbers for them, then without gradients. What it
-    refused stands in `unjudged` and `remarks`; if nothing helps, the first exception is raised.
-
-    Raises `Trouble` if it answers with something that is no loss. Raises `Exception` whatever the target raises.
+    Every scalar is a tensor at first, then a Python number; then no gradients are asked for. What the target refused
+    stands in `unjudged` and `remarks`; if no attempt succeeds, the exception of the first one is raised. Raises
+    `Trouble` if the target answers with something that is no loss.
     """
     call = _module_for(target, request).answer
     known = frozenset(target.floats)
@@ -241,8 +241,8 @@ def short(error: object, length: int = 300) -> str:
 def loss_of(returned: Any, request: CallRequest, is_array: Callable[[Any], bool]) -> Any:
     """The loss in what a target returned: itself, the entry ``loss``, or the only scalar of a tuple or dictionary.
 
-    `returned`: what the target returned. `is_array`: whether an object is an array of the framework. Raises `Trouble`
-    if there is no such entry, or more than one.
+    `is_array` says whether an object is an array of the framework. Raises `Trouble` if there is no such entry, or more
+    than one.
     """
     if is_array(returned) or isinstance(returned, numbers.Number | np.ndarray):
         return returned
@@ -281,9 +281,9 @@ def _numbers(array: Any, what: str, kinds: str) -> Any:
 
 
 def value_of(array: Any, request: CallRequest) -> Any:
-    """The value as a float64 number or rows, of the shape that belongs to the reduction.
+    """The value as a float64 number or rows, in the shape that belongs to the reduction.
 
-    `array`: as the target returned it, on the CPU. Raises `Trouble` for entries that are no real numbers, and for
+    `array` is what the target returned, on the CPU. Raises `Trouble` for entries that are no real numbers, and for
     another shape.
     """
     value = _numbers(array, "returns", "fiub")
@@ -301,9 +301,10 @@ def value_of(array: Any, request: CallRequest) -> Any:
 def laid_out(x: Any, mode: str, full: Callable[[tuple[int, ...]], Any]) -> Any:
     """The same numbers in another memory layout.
 
-    `x`: of NumPy or PyTorch. `mode`: ``strided``: every second entry along each axis of a larger array; ``offset``: the
-    middle of one; ``transposed``: the last two axes are swapped in memory. Any other leaves the array as it is. `full`:
-    an array of this shape and the same kind, whose entries nobody should read.
+    With the mode ``strided`` the result is every second entry along each axis of a larger array, with ``offset`` the
+    middle of one; with ``transposed`` the last two axes are swapped in memory; any other mode returns `x`, an array of
+    NumPy or PyTorch, as it is. `full` gives an array of a shape and of the kind of `x`, with entries that nobody should
+    read.
     """
     shape, step = tuple(x.shape), {"strided": 2, "offset": 1}.get(mode, 0)
     if mode == "transposed" and len(shape) > 1:
@@ -318,10 +319,10 @@ def laid_out(x: Any, mode: str, full: Callable[[tuple[int, ...]], Any]) -> Any:
 
 
 def gradient_of(name: str, array: Any, request: CallRequest) -> Any:
-    """A gradient in float64, in the shape of its input.
+    """The gradient by the input `name` in float64, in the shape of that input.
 
-    `name`: of the input. `array`: as the framework returned it, on the CPU. Raises `Trouble` for entries that are no
-    real numbers, and for another shape.
+    `array` is what the framework returned, on the CPU. Raises `Trouble` for entries that are no real numbers, and for
+    another shape.
     """
     grad, shape = _numbers(array, f"the gradient of `{name}` has", "fiu"), np.shape(request.inputs[name])
     if grad.shape != shape and not (shape == () and grad.shape == (1,)):
@@ -349,8 +350,8 @@ def as_target(
 ) -> ResolvedTarget:
     """A target of a framework with a known answer, so that tensors, backward pass and reading are exercised.
 
-    `reply`: as of `Framework.program`. `loss`: name of the loss whose inputs they are. `floats`: scalars that are
-    handed over as plain numbers, with the reason.
+    `reply` is that of `Framework.program`. `floats` has the scalars that are handed over as plain numbers, with
+    reasons.
     """
     program = module(framework).program(reply)
     return ResolvedTarget("a known answer", framework, loss, program, floats=floats or {}, has_reduction=True)

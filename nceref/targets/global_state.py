@@ -35,7 +35,7 @@ _SIGNALS = tuple(
 
 
 class KeptState:
-    """Within it a target may change the process; afterwards what was there before is there again.
+    """A context in which a target may change the process; afterwards what was there before is there again.
 
     What is new stays: a module that was imported may rely on its entry in a table.
 
@@ -73,7 +73,7 @@ class KeptState:
 
 @contextlib.contextmanager
 def kept_surroundings() -> Iterator[None]:
-    """Within it a target may be run; afterwards random numbers, signals and environment are those of the caller."""
+    """A context for running a target; afterwards random numbers, signals and environment are those of the caller."""
     settings = [(put, get()) for get, put in _OF_A_RUN]
     try:
         yield
@@ -160,7 +160,7 @@ _OF_A_CALL: tuple[_Setting, ...] = (
     (_language, lambda before: locale.setlocale(locale.LC_ALL, before)),
     (np.get_printoptions, lambda before: np.set_printoptions(**before)),
 )
-"""How a setting is read and set."""
+"""Pairs of functions: the first reads a setting of the process, the second restores it."""
 _OF_A_RUN: tuple[_Setting, ...] = (
     (random.getstate, random.setstate),
     (np.random.get_state, np.random.set_state),

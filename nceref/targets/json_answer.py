@@ -23,11 +23,10 @@ _ENTRIES = frozenset({"id", "value", "grad"})
 
 
 def answer_of(record: Mapping[str, Any], request: CallRequest) -> Answer:
-    """The answer that a record holds.
+    """The answer that a record holds: its ``value``, and its gradients by input in ``grad``, which may be left out.
 
-    `record`: ``value``, and ``grad`` by input, which may be left out; its ``id`` is not looked at. `request`: what was
-    to be computed: it has the shapes. Result: a gradient that is not there is unjudged, with the reason. Raises
-    `Trouble` for a shape or an entry that is none of an answer: ``wrong-shape`` or ``not-a-number-type``.
+    The ``id`` of the record is not read. `request` has the shapes. A gradient that is not there is unjudged, with the
+    reason. Raises `Trouble` (``wrong-shape`` or ``not-a-number-type``) for a shape or an entry that no answer has.
     """
     if unknown := sorted(record.keys() - _ENTRIES):
         msg = f"answers with the entry {shown(unknown[0])}; a result has `id`, `value` and `grad`"

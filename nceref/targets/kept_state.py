@@ -60,7 +60,7 @@ def _around(thing: Any) -> dict[str, Any]:
 
 
 def _seen(x: Any) -> Any:
-    """What two states are compared by: numbers and arrays by content, containers by length, others by identity."""
+    """A fingerprint of an object: numbers and arrays by content, containers by length, others by identity."""
     kind = type(x)
     if getattr(x, "nbytes", 0) > _LARGE:
         return id(x)

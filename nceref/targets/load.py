@@ -1,4 +1,4 @@
-"""From what a user names to a `ResolvedTarget`: located, constructed, arguments matched, framework recognized."""
+"""Resolution of a user's target: it is located and constructed, its arguments matched, its framework recognized."""
 
 import inspect
 import numbers
@@ -35,17 +35,19 @@ def resolve_target(
     unsought: Mapping[str, str] | None = None,
     place: Mapping[str, Any] | None = None,
 ) -> ResolvedTarget:
-    """Make a target out of what a user gave.
+    """Resolve what a user gave to a target that can be called.
 
-    `thing`: ``file.py:name``, ``package.module:name``, or a function, a class, or an object that can be called. `loss`:
-    what it claims to be. `call`: an expression over the inputs and ``f``, the target, where names and positions are not
-    enough. `init`: arguments of the constructor; for a function, arguments that every call gets. `framework`:
-    recognized where it is left out. `settings`: the conventions that the user set; they are passed on where the target
-    takes them. `floats`: scalars to hand over as Python numbers. `param`: inputs to paths of parameters that a torch
-    module holds; others are found by name. `unsought`: inputs whose parameters are left alone, with the path of what
-    was found. `place`: ``rank`` and ``world_size`` of this process, for a target that takes them; a `Deferred` one is
-    not yet known. Raises `TargetError` if it cannot be located, imported or called with what there is. Raises
-    `InputError` if an argument of this function is wrong.
+    `thing` is ``file.py:name``, ``package.module:name``, or a function, a class, or an object that can be called, and
+    `loss` is what it claims to be. `call` is an expression over the inputs and ``f``, the target, for where names and
+    positions are not enough. `init` has arguments of the constructor or, for a function, of every call. `framework` is
+    recognized where it is left out. `settings` are conventions that the user set; they are passed on where the target
+    takes them. `floats` are scalars to hand over as Python numbers. `param` maps inputs to paths of parameters that a
+    torch module holds; others are found by name. `unsought` maps inputs whose parameters are left alone to their paths.
+    `place` is the ``rank`` and ``world_size`` of this process, for a target that takes them; a `Deferred` one is not
+    yet known.
+
+    Raises `TargetError` if the target cannot be located, imported or called with these inputs, and `InputError` if an
+    argument of this function is wrong.
     """
     try:
         own = dict(param or {}), dict(unsought or {})
@@ -104,7 +106,7 @@ def _resolved(
 
 
 def _taken(resolved: Any, place: Mapping[str, Any]) -> dict[str, Any]:
-    """Which of the rank and the number of ranks a class or a function takes."""
+    """The rank and the number of ranks, as far as a class or a function has parameters of these names."""
     taker = inspect.isclass(resolved) or inspect.isroutine(resolved)
     return {n: x for n, x in place.items() if taker and n in signature_of(resolved).parameters}
 
@@ -216,7 +218,7 @@ def _fixed(
 
 
 def _number(x: Any) -> bool:
-    """Also an array without axes, as modules of JAX have."""
+    """Whether it is a real number; an array without axes, as modules of JAX have, counts as one."""
     real = isinstance(x, numbers.Real) or (getattr(x, "shape", None) == () and getattr(x.dtype, "kind", "") == "f")
     return real and not isinstance(x, bool)
 
@@ -228,7 +230,7 @@ def _reasons(
     floats: Iterable[str],
     unsought: Mapping[str, str],
 ) -> dict[str, str]:
-    """Why the gradient by a scalar cannot be judged."""
+    """Reasons, by scalar, why its gradient cannot be judged."""
     reasons = dict.fromkeys(bound.construct.names.values(), "the constructor takes it, as a plain number")
     reasons |= dict.fromkeys(floats, "the target takes it as a plain number")
     reasons |= {n: f"the target is not handed it, it uses {x:g}" for n, x in fixed.items() if n not in bound.inputs}
@@ -238,7 +240,7 @@ def _reasons(
 
 
 def _sentence(callee: Callee, bound: BoundCall, fixed: Mapping[str, float], init: Mapping[str, Any]) -> str:
-    """Which input goes where, on one line."""
+    """The sentence that says which input goes where, on one line."""
     parts = [callee.written.text] if callee.written else [_arrow(n, p) for p, n in bound.called.names.items()]
     parts += [f"{_arrow(n, p)} of the constructor" for p, n in bound.construct.names.items()]
     # What replaces a parameter in every call was given to the constructor once.
@@ -249,7 +251,7 @@ def _sentence(callee: Callee, bound: BoundCall, fixed: Mapping[str, float], init
 
 
 def _unjudged(paths: Sequence[str]) -> list[str]:
-    """What is said of parameters of a module that stand for no input."""
+    """The sentence about parameters of a module that stand for no input, in a list that is empty without them."""
     listed = ", ".join(paths[:_NAMED]) + ", ..." * (len(paths) > _NAMED)
     return [f"not judged: the gradient of {counted(len(paths), 'parameter')} of the module ({listed})"] * bool(paths)
 

@@ -59,7 +59,7 @@ def _content(frame: bytes, limits: Limits) -> Any:
 
 @contextlib.contextmanager
 def _no_terminal() -> Iterator[None]:
-    """As in a child: nothing to read, no arguments, and what is printed while it loads leads nowhere."""
+    """A context like a child's: nothing to read, no arguments, and what is printed while a target loads is dropped."""
     stdin, argv = sys.stdin, sys.argv[1:]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         sys.stdin, sys.argv[1:] = io.StringIO(), []

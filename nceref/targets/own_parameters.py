@@ -12,7 +12,7 @@ from nceref.spec import Array, Loss, Parameter, Scalar
 from nceref.targets.arguments import listed
 
 _AFFIXES = re.compile(r"^(log|ln|inverse|inv|raw|negative|neg|learned|learnable)|(log|raw|parameter|param)$")
-"""What stands around a name where a function of the number is held."""
+"""Prefixes and suffixes of the name of a parameter that holds a function of an input."""
 
 
 def is_module(thing: Any) -> bool:
@@ -28,13 +28,13 @@ def find_parameters(
     stated: Mapping[str, str],
     sought: Iterable[str],
 ) -> tuple[dict[str, str], dict[str, tuple[int, ...]], tuple[str, ...]]:
-    """Which parameters of a module play the part of which inputs.
+    """Inputs with the parameters of a module that play their part, their shapes, and the other trained parameters.
 
-    `loss`: the reference. `name`: of the target, for messages. `instance`: returns the module, or one of the class.
-    `stated`: input to the path of a parameter, as `named_parameters` has it. `sought`: inputs whose parameters are
-    looked for by name. `held`: input to path. `sizes`: input to the shape of that parameter. `others`: paths of all
-    other parameters that are trained. Raises `InputError` for a path that the module does not have, or one of another
-    kind than the input. Raises `TargetError` if a path is stated, and no module can be constructed.
+    The three results are input to path, input to shape of the parameter, and the paths of all other parameters that are
+    trained. `instance` returns the module, or one of the class. `stated` maps inputs to paths, as `named_parameters`
+    has them; for inputs in `sought` a parameter is looked for by name. Raises `InputError` for a path that the module
+    does not have, or a parameter of another kind than the input; `TargetError` if a path is stated, and no module can
+    be constructed.
     """
     try:
         parameters = dict(instance().named_parameters())
@@ -72,7 +72,7 @@ def _must_fit(parameter: Parameter, path: str, shapes: Mapping[str, tuple[int, .
 
 
 def _may_be_held(parameter: Parameter) -> bool:
-    """Only what gets a gradient: a learned scalar, or the weights of classes."""
+    """Whether a module may hold the input: it gets a gradient, and is a learned scalar or the weights of classes."""
     if isinstance(parameter, Array):
         return not parameter.constant and parameter.like == "center"
     return isinstance(parameter, Scalar) and not parameter.constant
@@ -105,9 +105,9 @@ def _by_name(
 
 
 def meant_by(path: str, inputs: Iterable[str]) -> str | None:
-    """The input that the name of a parameter stands for, itself or as a function of it.
+    """The input that the name of a parameter stands for, itself or as a function of it; None for no or several inputs.
 
-    `path`: as `named_parameters` has it; its last part counts. Result: none where there is none, or more than one.
+    Of `path`, as `named_parameters` has it, the last part counts.
     """
     # Here, for modules alone: a child that runs a function imports nothing that losses are made of.
     from nceref.engine.parameters import INVERSE_TEMPERATURES
@@ -128,15 +128,15 @@ def meant_by(path: str, inputs: Iterable[str]) -> str | None:
 
 
 def called_with(module: Any, tensors: Mapping[str, Any], call: Callable[[], Any]) -> Any:
-    """What a call returns while tensors stand in the place of parameters.
+    """The result of a call during which tensors stand in the place of a module's parameters.
 
-    `module`: the one that is called, also if it is compiled. `tensors`: path to tensor; one number takes the shape of
-    the parameter. `call`: calls the module in any way.
+    `module` may be compiled. `tensors` is path to tensor; one number takes the shape of the parameter. `call` calls the
+    module in any way.
     """
     import torch
 
     class Around(torch.nn.Module):  # type: ignore[misc]
-        """So that any call may stand inside, also that of a method."""
+        """A module around the other one, so that `call` may call any of its methods."""
 
         def __init__(self) -> None:
             super().__init__()

@@ -41,10 +41,10 @@ def hello(loss: str, dtypes: Iterable[str]) -> str:
 
 
 def run(id: str, loss: str, request: CallRequest) -> str:
-    """The line that calls for a value and its gradients.
+    """The line that calls for a value and its gradients; the answer echoes its `id`.
 
-    `id`: echoed by the answer. `loss`: its name. Result: every argument of the loss that has a value: words are
-    settings, and numbers are inputs, in the bits of a float64 each, which is exact in every format.
+    It has every argument of the loss that has a value: words are settings, and numbers are inputs, each written as the
+    bits of a float64, which are exact in every format.
     """
     settings = {n: x for n, x in request.inputs.items() if isinstance(x, str | bool)}
     inputs = {n: encoded(x) for n, x in request.inputs.items() if n not in settings}
@@ -74,9 +74,9 @@ def result(id: str, value: Any, grads: Mapping[str, Any]) -> str:
 
 
 def record(text: str, kinds: Iterable[str]) -> tuple[str, Mapping[str, Any]]:
-    """What kind of answer a line is, and its content.
+    """The kind of answer that a line is, one of `kinds`, and its content.
 
-    `text`: the line. `kinds`: those that there may be. Raises `Trouble` `BROKEN`, for anything else.
+    Raises `Trouble` with the name `BROKEN` for any other line.
     """
     kinds, why = tuple(kinds), ""
     try:
@@ -93,10 +93,10 @@ def record(text: str, kinds: Iterable[str]) -> tuple[str, Mapping[str, Any]]:
 
 
 def outcome(text: str, id: str, previous: str, request: CallRequest) -> Outcome:
-    """What a line answers to a call.
+    """The outcome that a line of the program gives for a call.
 
-    `id` and `previous`: of this call, and of the one before. Result: with the trouble `BROKEN` for what is no answer to
-    this call.
+    `id` is that of this call, `previous` that of the one before. A line that does not answer this call gives an outcome
+    with the trouble `BROKEN`.
     """
     try:
         kind, content = record(text, _ANSWERS)

@@ -1,4 +1,4 @@
-"""Which framework a target is written in: read off its annotations, base classes and names, nothing is called."""
+"""Recognition of a target's framework from its annotations, base classes and names; nothing is called."""
 
 import inspect
 from collections.abc import Iterator
@@ -12,20 +12,17 @@ from nceref.targets.frameworks import NAMES
 _ROOTS = {"numpy": "numpy", "scipy": "numpy", "torch": "torch", "torchvision": "torch", "jax": "jax", "jaxlib": "jax",
           "optax": "jax", "flax": "jax", "equinox": "jax", "haiku": "jax"}  # fmt: skip
 _OF_ANY = ("array_api_compat",)
-"""What works on arrays of every framework names them all."""
+"""Packages that work on arrays of every framework and so name all of them."""
 _FOREIGN = ("builtins", "torch.nn.modules.module")
 """Bases whose methods are no evidence about a target."""
 
 
 def recognize_framework(thing: Any, expression_names: frozenset[str] = frozenset()) -> str:
-    """The framework of a target.
+    """The framework of a target: ``numpy``, ``torch`` or ``jax``.
 
     The first evidence that there is decides, in this order: the call expression, base classes, annotations, the names
     that the code uses, what its module has imported. NumPy counts only where no other is there, and is the answer where
-    there is no evidence.
-
-    `thing`: a function, a class or an object. `expression_names`: names in the call expression. Result: ``numpy``,
-    ``torch`` or ``jax``. Raises `TargetError` if it uses both torch and jax.
+    there is no evidence. Raises `TargetError` if the target uses both torch and jax.
     """
     for evidence in (_named(expression_names), _bases(thing), _annotated(thing), _used(thing), _around(thing)):
         frameworks = {_ROOTS[root] for root in evidence if root in _ROOTS} - {"numpy"}
@@ -86,7 +83,7 @@ _DEEP = 100
 
 
 def _enclosed(function: FunctionType) -> dict[str, Any]:
-    """What a function takes from the functions around it."""
+    """Variables that a function takes from the functions around it, by name."""
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     return {name: cell.cell_contents for name, cell in cells if _filled(cell)}
 

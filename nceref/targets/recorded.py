@@ -19,25 +19,25 @@ class RecordedTarget:
     Attributes
     ----------
     name : str
-        What a report calls it.
+        Name in a report.
     loss : Loss
         The reference.
     probes : tuple of Probe
         All of one format.
     outcomes : mapping
-        By id of the probe, one for each.
+        Outcome of each probe, by its id.
     handed_over : callable
         The outcome of a program that gives an answer to a probe, read back as those of this one were.
     suite : str
-        What the cases are called.
+        Name of the collection of cases.
     facts : mapping
-        For the environment of a report: where the answers are from.
+        Facts for the environment of a report: where the answers are from.
     least : int
         Cases that must be judged before a verdict means anything.
     explained : callable
-        What explains the observations before anything else is tried; empty where it is nothing.
+        ``explained(observations)``: explanations that come before anything else is tried; empty for none.
     forms : dict
-        As of `runner.Runner`; empty.
+        Parametrizations, as of `runner.Runner`; empty.
     """
 
     name: str
@@ -53,7 +53,7 @@ class RecordedTarget:
 
     @property
     def target(self) -> ResolvedTarget:
-        """What a report and the verifier need to know of it: of its arguments nothing is recorded."""
+        """The target as a report and the verifier need it; its arguments are not recorded."""
         return ResolvedTarget(self.name, "recorded", self.loss.name)
 
     @property

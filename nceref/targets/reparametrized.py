@@ -12,10 +12,7 @@ from nceref.targets.frameworks import CallRequest
 
 
 def reparametrized(request: CallRequest, forms: Mapping[str, str]) -> CallRequest:
-    """The request with the parameters of a module for inputs.
-
-    `request`: with inputs of the loss. `forms`: parametrizations by input.
-    """
+    """The request with the parameters of a module in place of inputs; `forms` has the parametrizations by input."""
     if not forms:
         return request
     before = None if request.before is None else _held(request.before, forms, request.dtype)
@@ -27,10 +24,7 @@ def _held(inputs: Mapping[str, Any], forms: Mapping[str, str], dtype: str) -> di
 
 
 def by_inputs(outcome: Outcome, request: CallRequest, forms: Mapping[str, str]) -> Outcome:
-    """The outcome with gradients by the inputs.
-
-    `outcome`: of a request that `reparametrized` has returned. `forms`: parametrizations by input.
-    """
+    """The outcome of a request of `reparametrized`, with its gradients turned into those by the inputs of the loss."""
     grads = {
         n: PARAMETRIZATIONS[forms[n]].gradient(request.inputs[n], g) if n in forms else g
         for n, g in outcome.grads.items()

@@ -39,10 +39,10 @@ def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str],
 def differentiated(
     target: ResolvedTarget, request: CallRequest, inputs: Mapping[str, Any], wanted: frozenset[str]
 ) -> tuple[Any, dict[str, Any]]:
-    """What a target returns as its loss, and the gradients of its sum.
+    """The loss that a target returns, and the gradients of its sum.
 
-    `request`: for the mode, the reduction and the upstream gradient. `inputs`: as JAX has them. `wanted`: those to
-    differentiate by; without any, the target is called and not differentiated.
+    `request` has the mode, the reduction and the upstream gradient. The target is differentiated by the inputs in
+    `wanted`, and only called if there are none.
     """
     import jax
 

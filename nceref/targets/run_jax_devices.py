@@ -96,7 +96,7 @@ def _mapped(function: Callable[[Any], Any], mesh: Any, along: Any) -> Callable[[
 def of_device(known: tuple[Any, Mapping[str, Any]], axis: str) -> Reply:
     """The part of a known answer that belongs to the device on which it is asked for.
 
-    `known`: with a first axis of the devices.
+    `known` has a first axis of the devices.
     """
 
     def reply(inputs: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -109,9 +109,9 @@ def of_device(known: tuple[Any, Mapping[str, Any]], axis: str) -> Reply:
 
 
 def place(group: Mapping[str, Any]) -> dict[str, Any]:
-    """``rank`` and ``world_size`` for a target that takes them; the rank is that of the device it is called on.
+    """The ``rank`` and ``world_size`` for a target that takes them; the rank is that of the device it is called on.
 
-    `group`: ``axis`` and ``world_size``.
+    `group` has the ``axis`` and the ``world_size``.
     """
     import jax
 

@@ -64,7 +64,7 @@ def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str],
 
 
 def reader(tensor: Any) -> Callable[[Any], Any]:
-    """What reads the content of a tensor, by methods of the C class under it: those of torch.Tensor can be replaced."""
+    """A reader of a tensor's content by methods of the C class under it: those of torch.Tensor can be replaced."""
     import torch
 
     base: Any = type(tensor).__mro__[-2]

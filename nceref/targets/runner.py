@@ -40,14 +40,14 @@ class Runner:
 
 @contextlib.contextmanager
 def in_process(thing: Any, loss: Loss | None = None, *, device: str = "cpu", **options: Any) -> Iterator[Runner]:
-    """Run a target here.
+    """Run a target in this process.
 
     Whatever it raises, ``SystemExit`` included, becomes an outcome; ``KeyboardInterrupt`` passes through. What it
     changes in the process is put back, see `global_state`. A target that hangs or that kills the process cannot be
     stopped here: that takes `in_child`.
 
-    `thing` and `loss` and `**options`: as for `load.resolve_target`; `thing` may be a `ResolvedTarget` already, and
-    nothing else is needed then. `device`: as the framework names it.
+    `thing`, `loss` and `options` are those of `load.resolve_target`; `thing` may be a `ResolvedTarget` already, and
+    then nothing else is needed. `device` is named as the framework names it.
     """
     with kept_surroundings():
         if not issubclass(type(thing), ResolvedTarget):
@@ -59,10 +59,9 @@ def in_process(thing: Any, loss: Loss | None = None, *, device: str = "cpu", **o
 def child_runner(
     request: LoadRequest | None, device: str, timeout: float, loading_timeout: float, isolate: bool
 ) -> ChildRunner:
-    """What runs targets that are named by text: a process of its own, or this one where the system starts none.
+    """A runner, not yet started, of targets named by text: in a process of its own, or in this one if none can start.
 
-    `request`: the target; None where it is said later. `device` and `timeout` and `loading_timeout` and `isolate`: as
-    for `in_child`. Result: not started.
+    `request` is None where the target is named later. The other arguments are those of `in_child`.
     """
     kind = ChildRunner if processes_available() else LocalRunner
     return kind(request, device, timeout, loading_timeout, isolate)
@@ -83,10 +82,10 @@ def in_child(
 
     Where the system starts no processes, it is run in this one: see `LocalRunner`.
 
-    `text` and `loss` and `**options`: as for `load.resolve_target`. `device`: as the framework names it. `timeout` and
-    `loading_timeout`: seconds for one case, and for importing the target. `isolate`: whether the process has no
-    network, and neither files nor other processes that it can change. Raises `TargetError` if the target cannot be
-    loaded. Raises `InputError` if an option is wrong. Raises `UnavailableError` if the process cannot be isolated.
+    `text`, `loss` and `options` are those of `load.resolve_target`; `device` is named as the framework names it.
+    `timeout` and `loading_timeout` are seconds for one case, and for importing the target. With `isolate` the process
+    has no network, and neither files nor other processes that it can change. Raises `TargetError` if the target cannot
+    be loaded, `InputError` if an option is wrong, and `UnavailableError` if the process cannot be isolated.
     """
     child = child_runner(LoadRequest(text, loss, options), device, timeout, loading_timeout, isolate)
     try:
@@ -102,8 +101,7 @@ def in_same_child(
 ) -> Iterator[ChildRunner]:
     """Run another target, or the same one as another loss, in a process that is there already.
 
-    `child`: of `in_child`, which ends it. `text` and `loss` and `device` and `**options`: as for `in_child`; raises the
-    same.
+    `child` is that of `in_child`, which ends it. The other arguments, and what is raised, are as for `in_child`.
     """
     child.load(LoadRequest(text, loss, options))
     yield child

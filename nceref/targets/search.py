@@ -21,7 +21,7 @@ MOST = 4000
 RAISES = "NCEREF_RAISE_ERRORS_OF_SEARCHES"
 """The environment variable with which an error of a search is raised: in tests of this package it is a failure."""
 EXPLANATION = "an explanation"
-"""What is looked for first."""
+"""The first goal of a search."""
 T = TypeVar("T")
 _PACKAGE = Path(__file__).parents[1]
 
@@ -32,19 +32,19 @@ class NoCallsLeft(Exception):  # noqa: N818 - it is no error
 
 @dataclass(eq=False)
 class Search:
-    """How many calls a search has made and may make, what it looks for, and what has ended it.
+    """The state of a search: the calls it has made and may make, its goal, and what has ended it.
 
     Attributes
     ----------
     most : int
     made : int
     goal : str
-        What is looked for now.
+        Present goal of the search.
     ended : str
         ``calls``, ``limit`` (another count than calls), ``user``, ``target`` or ``error``; empty for a search that came
         to its end.
     sentence : str
-        What has ended it, empty as well.
+        Sentence about the end; empty like `ended`.
     error : mapping
         Type, message and places of an error of the search itself.
     """
@@ -57,10 +57,7 @@ class Search:
     error: Mapping[str, Any] = field(default_factory=dict)
 
     def spend(self) -> None:
-        """Count a call that is about to be made.
-
-        Raises `NoCallsLeft` if it is one too many.
-        """
+        """Count a call that is about to be made; raises `NoCallsLeft` if it is one too many."""
         if self.made >= self.most:
             self.end("calls", f"was cut after {counted(self.made, 'call')} of the target (--calls {self.most})")
             raise NoCallsLeft
@@ -76,10 +73,10 @@ class Search:
         return CountedTarget(run, self)
 
     def last_of(self, steps: Callable[[], Iterator[T]], result: T, keep: bool = False) -> T:
-        """The last result of a search, whatever ends it.
+        """The last result of a search, whatever ends it; `result` if there is none.
 
-        `steps`: returns an iterator over results, each with all that the one before has. `result`: where there is none.
-        `keep`: whether Ctrl-C ends the search alone.
+        `steps` returns an iterator over results, each with all that the one before has. With `keep`, Ctrl-C ends the
+        search alone.
         """
         try:
             for each in steps():
@@ -108,9 +105,9 @@ class Search:
         self.sentence = f"internal error, please report: {kind}{where}, in the search for {self.goal}"
 
     def record(self, explained: bool) -> dict[str, Any]:
-        """As plain data; empty where the target was not called, and nothing has ended the search.
+        """The state as plain data; empty where the target was not called, and nothing has ended the search.
 
-        `explained`: whether there is an explanation all the same.
+        With `explained` there is an explanation, whatever has ended the search.
         """
         if not self.made and not self.ended:
             return {}

@@ -1,4 +1,4 @@
-"""What is judged: a program with its framework, and how the inputs of a loss reach it."""
+"""The target that is judged: a program with its framework, and how the inputs of a loss reach it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ class ResolvedTarget:
     Attributes
     ----------
     name : str
-        What a report calls it.
+        Name in a report.
     framework : str
         ``numpy``, ``torch`` or ``jax``.
     loss : str
@@ -44,7 +44,7 @@ class ResolvedTarget:
     fixed : mapping
         Scalars that have one value in every call: the corpus uses it.
     one_value : tuple of str
-        Those of `fixed` that an object was constructed with.
+        Scalars of `fixed` that an object was constructed with.
     floats : mapping
         Scalars that are handed over as Python numbers, so that their gradient cannot be judged, with the reason.
     has_reduction : bool
@@ -58,7 +58,7 @@ class ResolvedTarget:
     others : tuple of str
         Paths of parameters that it computes with beside, and that stand for no input.
     text, call, init
-        How it was named: the TARGET text (empty for an object), the call expression, the constructor's arguments.
+        The TARGET text (empty for an object), the call expression, and the constructor's arguments.
     """
 
     name: str
@@ -82,7 +82,7 @@ class ResolvedTarget:
 
 @dataclass(frozen=True, eq=False)
 class LoadRequest:
-    """What a child is started for: arguments of `load.resolve_target`.
+    """The request that a child is started for, with the arguments of `load.resolve_target`.
 
     `group` has the ``rank`` and the ``world_size`` of a child that is one of several, and the path of the ``store``
     through which they meet; without it they do not meet yet. Where one child has all ranks, as devices of JAX, it has

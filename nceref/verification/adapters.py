@@ -1,4 +1,4 @@
-"""How a target may want its inputs where a plain call fails: the usual adapters, each tried before it is named."""
+"""Adapters for a target where a plain call fails: the usual ones, each tried before it is named."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,20 +29,20 @@ CASES = 3
 SHORT, LOADING = 30.0, 120.0
 """Seconds for a case and for loading, after which a target hangs: the first case of a call may import a framework."""
 _CALLED_WRONGLY = ("behavior.raises", "behavior.wrong-shape", "behavior.not-a-number-type")
-"""What becomes of a call whose arguments or whose answer have another form."""
+"""Results of a call whose arguments or whose answer have another form."""
 Attempt = Callable[..., Sequence[Observation]]
-"""``attempt(call)``: what came of a few cases with that call expression; raises where it cannot be loaded so."""
+"""``attempt(call)`` gives a few cases with their outcomes under that call; raises where the target cannot be loaded."""
 _OUTPUTS = (
     "torch.nn.functional.cross_entropy(*{})",
     *("{}[0]", "{}[1]"),
     *("[*{}.values()][0]", "[*{}.values()][1]"),
 )
-"""What makes a loss of another output: a pair of logits and labels, one of the first two numbers, in a dict as well."""
+"""Expressions that turn another output into a loss: logits with labels, or one of two numbers, in a dict as well."""
 _UNIT = "({} / ({}**2).sum(1, keepdims=True) ** 0.5)"
 _OF_MEMORY = ("{}.T", _UNIT, f"{_UNIT}.T")
-"""How an array of earlier batches may be handed over: rows as columns, and rows of length 1."""
+"""Forms in which an array of earlier batches may be handed over: rows as columns, and rows of length 1."""
 _KEPT = tuple(form.replace("{}", "{}.detach()") for form in ("{}", *_OF_MEMORY)), ("{}", *_OF_MEMORY)
-"""The same for what an object keeps, which has no gradient: as tensors, and as other arrays."""
+"""Forms of the same for a memory that an object keeps, which has no gradient: as tensors, and as other arrays."""
 
 
 def called_wrongly(results: Sequence[Result]) -> bool:
@@ -61,9 +61,9 @@ def adapted(
 ) -> str:
     """A call expression that works where a plain call does not, as the rest of a sentence.
 
-    `runner`: ``runner(request, child)``: the target, ready to run. `probes_of`: ``probes_of(request, setup, fixed)``:
-    the cases. `search`: counts the calls. `child`: a process that is there already. Result: empty where a call was
-    given, or none works.
+    ``runner(request, child)`` gives the target, ready to run, and ``probes_of(request, setup, fixed)`` the cases.
+    `search` counts the calls. `child` is a process that is there already. The result is empty where a call was given,
+    or none works.
     """
     if request.call:
         return ""
@@ -94,9 +94,9 @@ def adapted(
 
 
 def layers(loss: Loss, environment: Mapping[str, Any]) -> str:
-    """What is said of a module with layers of its own, which change what the loss is computed from.
+    """The rest of a sentence about layers that a module has of its own, which change what the loss is computed from.
 
-    `environment`: of the report. Result: the rest of a sentence; empty where there are none.
+    `environment` is that of the report. The result is empty where there are no such layers.
     """
     if not (others := environment.get("other_parameters")):
         return ""
@@ -124,7 +124,7 @@ def _right(observations: Sequence[Observation]) -> bool:
 def suggestion(loss: Loss, settings: Mapping[str, Any], attempt: Attempt) -> str:
     """The rest of a sentence with the first adapter that gives the reference's values, or else the first that runs.
 
-    `settings`: conventions of the run. Result: empty where none runs.
+    The result is empty where no adapter runs.
     """
     runs = ""
 

@@ -1,4 +1,4 @@
-"""What an explanation says of several ranks: what is wrong between them, and whether others have the same."""
+"""Explanations of several ranks: faults between them, and whether other numbers of ranks have the same."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,10 +18,10 @@ Observed = tuple[Sequence[Observation], Contract]
 def other_ranks(
     request: Request, run: Any, runs: Sequence[TargetRun], setup: RunSetup
 ) -> Callable[[], Observed | None]:
-    """What the target answers on another number of ranks: of a run that is there, or called once.
+    """A function for the answers on another number of ranks, from a run that is there, or called once.
 
-    `run`: the target, ready to run. `runs`: all that there are. `setup`: of the run that is explained. Result: returns
-    None for shards.
+    `run` is the target, ready to run; `runs` are all that there are; `setup` is that of the run that is explained. The
+    function returns None for shards, and where no calls are left.
     """
     contract = setup.contract
 
@@ -45,9 +45,9 @@ def other_ranks(
 def between_ranks(
     request: Request, runs: Sequence[TargetRun], failing: TargetRun, other: Callable[[], Observed | None]
 ) -> tuple[Diagnosis, ...]:
-    """What is wrong between ranks; nothing where one process has all of it.
+    """Explanations of what is wrong between ranks; empty where one process computes all of the batch.
 
-    `runs`: all that there are. `failing`: of several ranks. `other`: see `other_ranks`.
+    `runs` are all that there are, `failing` is one of several ranks, and `other` is the result of `other_ranks`.
     """
     contract = failing.setup.contract
     if contract is None or not failing.setup.several or request.intended or mode_diagnoses(failing.results):
@@ -63,9 +63,9 @@ def between_ranks(
 def on_ranks(
     failing: TargetRun, diagnoses: tuple[Diagnosis, ...], other: Callable[[], Observed | None]
 ) -> tuple[Diagnosis, ...]:
-    """What explains the joined batch, with what is known of the ranks: one alone is right.
+    """The explanations of the joined batch, with what is known of the ranks: one alone is right.
 
-    `diagnoses`: as they are where it has one rank. `other`: see `other_ranks`.
+    `diagnoses` are those of the joined batch on one rank; `other` is the result of `other_ranks`.
     """
     from nceref.diagnosis.ranks.by_rank import ranks_apart
 

@@ -23,14 +23,14 @@ from nceref.verification.target_run import TargetRun, probes_of, run_target
 
 @dataclass(frozen=True)
 class ExplainedDifference:
-    """What is reported of a difference beside the results.
+    """The part of a report that explains a difference.
 
     Attributes
     ----------
     diagnoses : tuple of Diagnosis
         The first is the explanation.
     training : mapping
-        What the difference does to training, as plain data; empty where nothing was measured.
+        Effect of the difference on training, as plain data; empty where nothing was measured.
     script : str
         A stand-alone script of the smallest failing input, or empty.
     """
@@ -50,9 +50,9 @@ def explain(
 ) -> Iterator[ExplainedDifference]:
     """Explain the difference of each format by itself: bounds of different formats do not mix.
 
-    `run`: the target, ready to run. `runs`: one for each format. `search`: counts the calls. `measure`: whether a
-    formula is measured where nothing explains the values. `training`: whether it is measured what the difference does
-    to training. Each: what is known so far, each time with all that was known before.
+    `run` is the target, ready to run; `runs` has one run for each format; `search` counts the calls. `measure` says
+    whether a formula is measured where nothing explains the values, and `training` whether the effect on training is
+    measured. Each item has all that the one before it has, and what was found since.
     """
     failed = [each for each in runs if any(r.status == "fail" for r in each.results)] or runs[:1]
     explainer = _Explainer(request, search.target(run), runs, search, measure, training)
@@ -75,10 +75,7 @@ def explain(
 
 
 def without_answer(runs: Sequence[TargetRun]) -> ExplainedDifference:
-    """What happens in place of answers, where no case has one.
-
-    `runs`: one for each format.
-    """
+    """The explanation of troubles that came in place of answers, where no case has one."""
     return ExplainedDifference(joined_diagnoses(_troubled(runs)))
 
 
@@ -90,7 +87,7 @@ def _troubled(runs: Sequence[TargetRun]) -> list[ExplainedRun]:
 
 @dataclass(frozen=True)
 class _Explainer:
-    """What the explanations of all formats share: what was wished, the target, and all runs."""
+    """The data that the explanations of all formats share: the request, the target, and all runs."""
 
     request: Request
     run: Any
@@ -100,7 +97,7 @@ class _Explainer:
     training: bool
 
     def of_format(self, failed: Sequence[TargetRun]) -> Iterator[tuple[ExplainedRun, ...]]:
-        """What is wrong between ranks; else what is wrong with one rank, and with several where that is another."""
+        """Explain a fault between ranks; else the fault on one rank, and on several where that is another."""
         self.search.goal = EXPLANATION
         failing = next((each for each in failed if each.setup.several), failed[0])
         other = other_ranks(self.request, self.run, self.runs, failing.setup)
@@ -129,7 +126,7 @@ class _Explainer:
                 yield one, replace(second, diagnoses=tuple(map(comparing_ranks, second.diagnoses)))
 
     def _of_run(self, failing: TargetRun, calls: Any = None) -> Iterator[ExplainedRun]:
-        """What explains a run; then with what is measured; then with what it does to training."""
+        """The explanation of a run; then with a measured formula; then with the effect on training."""
         from nceref.diagnosis.departure import departure
 
         self.search.goal = EXPLANATION
@@ -156,7 +153,7 @@ class _Explainer:
             yield replace(one, training=effect)
 
     def _measured(self, failing: TargetRun, diagnoses: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:
-        """What the target computes, measured, where nothing explains its values; empty where that is nothing."""
+        """The measured formula of the target where nothing explains its values; empty where none was found."""
         unexplained = [d for d in diagnoses if d.id == "unexplained"]
         if not unexplained or self.request.intended or failing.setup.several:
             return ()
@@ -175,7 +172,7 @@ class _Explainer:
 
 
 FINER = "float32"
-"""In which a target that fails in 16 bits is called again: their bounds fit too many explanations."""
+"""The format in which a target that fails in 16 bits is called again: 16-bit bounds fit too many explanations."""
 
 
 def _finer(request: Request, runs: Sequence[TargetRun], run: Any, failing: TargetRun) -> TargetRun:
@@ -193,7 +190,7 @@ def _finer(request: Request, runs: Sequence[TargetRun], run: Any, failing: Targe
 
 
 def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagnosis, ...]:
-    """What the difference is; beside intended conventions, from the reference without them."""
+    """The explanations of a difference; beside intended conventions, relative to the reference without them."""
     from nceref.diagnosis.diagnose import diagnose
 
     if alone := mode_diagnoses(failing.results) or mix_diagnoses(failing.results):
@@ -214,7 +211,7 @@ def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagno
 
 
 def _limited(request: Request, diagnoses: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:
-    """With how little was tried for a loss without a dense form, where nothing explains the difference."""
+    """The explanations, with a note on how little was tried if the loss has no dense form and nothing explains it."""
     from nceref.diagnosis.dense.forms import is_dense
 
     if is_dense(request.loss):
@@ -235,7 +232,7 @@ def _calls(request: Request, run: Any, failing: TargetRun) -> Any:
 
 
 def _training(request: Request, calls: Any, failing: TargetRun, diagnoses: Sequence[Diagnosis]) -> Mapping[str, Any]:
-    """What the difference does to training, as plain data; beside intended conventions, on the cases alone."""
+    """The effect of the difference on training, as plain data; beside intended conventions, on the cases alone."""
     # What is random has no number that a second measurement would confirm.
     if any(d.id == "not-repeatable" for d in diagnoses):
         return {}

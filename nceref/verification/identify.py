@@ -1,4 +1,4 @@
-"""Which loss of the family is this? The target is tried against every loss whose inputs fit."""
+"""Identification of a target: it is tried against every loss of the family whose inputs fit."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -48,12 +48,11 @@ class Candidate:
 
 
 def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **options: Any) -> tuple[Candidate, ...]:
-    """Try a target as every loss that can call it, on the quick suite.
+    """Try a target as every loss that can call it, on the quick suite; the best candidate comes first.
 
-    `target`: as for `verify`. `on_progress`: called with each report, and with the number of losses as ``total=``.
-    `**options`: as for `verify`; a setting that a loss does not have rules it out. Result: the best first; those whose
-    inputs do not fit are left out. Raises `TargetError` if the target fits no loss: the reason of the last one. Raises
-    `InputError` if `call` could be the call of no loss.
+    `target` and `options` are those of `verify`; losses that lack a setting, or whose inputs do not fit, are left out.
+    `on_progress` is called with each report, and with the number of losses as ``total=``. Raises `TargetError` if the
+    target fits no loss, with the reason of the last one, and `InputError` if `call` could be the call of no loss.
     """
     if options.get("call"):
         expression(options["call"], {p.name: None for one in all_losses().values() for p in one.parameters})
@@ -105,13 +104,13 @@ def _unexplained(candidate: Candidate) -> bool:
 
 
 def _right_bits(candidate: Candidate) -> float:
-    """How near the values are, in the mean over the cases."""
+    """Mean of the bits in which values agree with the reference, over the cases."""
     bits = [r.bits for r in candidate.report.results if r.quantity == "value" and r.bits is not None]
     return sum(bits) / len(bits) if bits else 0.0
 
 
 def _marks(candidate: Candidate) -> float:
-    """In how many places the measured formula is not that of the loss; infinite without one."""
+    """Number of places where the measured formula differs from that of the loss; infinite without a formula."""
     formulas = [d.formula for d in candidate.report.diagnosis if d.formula]
     return min((formula.count("<<") for formula in formulas), default=math.inf)
 
@@ -138,9 +137,9 @@ def record(candidate: Candidate) -> dict[str, Any]:
 
 
 def page_of(target: Any, tried: tuple[Candidate, ...]) -> Page:
-    """Which loss the target is, and the best candidates.
+    """The page that says which loss the target is, with the best candidates.
 
-    `tried`: the best first, at least one.
+    `tried` has at least one candidate, the best first.
     """
     page = Page()
     page.print(f"{target}: {_answer(tried)}", style="bold")

@@ -1,4 +1,4 @@
-"""What a module holds in the place of an input: measured, by which function of it the value is the reference's."""
+"""Measurement of parameters that a module holds in place of inputs: by which function its value is the reference's."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,16 +19,16 @@ from nceref.tolerance.implementation import FORMATS
 from nceref.verification.request import Request
 
 _FACTORS = (0.5, 2.0, 1.5)
-"""Of a scalar: one number may be a fixed point of two functions."""
+"""Factors of a scalar: a single value may be a fixed point of two functions."""
 _ROOM = 64.0
-"""Times the bound: what is held is a rounded number. Two functions are much farther apart, and the judge is strict."""
+"""Factor on the bound, as a held number is rounded. Two functions are much farther apart, and the judge is strict."""
 
 
 def measure_parameters(request: Request, run: Any) -> tuple[Request, dict[str, str], dict[str, str]]:
     """The parametrization of each input that the target holds, in the sizes that it takes.
 
-    `request`: of the sizes of its parameter where the target takes no others. `forms, unknown`: as of `measure_forms`.
-    Raises `TargetError` as of `measure_forms`.
+    The request has the sizes of the target's parameter where it takes no others. The other results, and the
+    `TargetError`, are those of `measure_forms`.
     """
     try:
         return request, *measure_forms(request, run)
@@ -55,11 +55,11 @@ def _own_sizes(request: Request, run: Any) -> Iterator[Resizing]:
 
 
 def measure_forms(request: Request, run: Any) -> tuple[dict[str, str], dict[str, str]]:
-    """The parametrization of each input that the target holds.
+    """The parametrization of each input that the target holds, and the inputs for which none was found.
 
-    `request`: `param` has what was stated. `run`: its `forms` are set on the way. `forms`: name of the parametrization
-    by input. `unknown`: path by input, of scalars for which no function was found, or more than one. Raises
-    `TargetError` if a parameter was stated without its function, and none was found; if it can take no other shape.
+    The results are names of parametrizations by input, and paths by input of scalars for which no function, or more
+    than one, fits. `request.param` has what the user stated; `run.forms` is set on the way. Raises `TargetError` if a
+    parameter was stated without its function and none was found, or if it can take no other shape.
     """
     declared = {p.name: p for p in request.loss.parameters}
     choices = {name: _choices(request, declared[name]) for name in run.target.parameters}
@@ -108,7 +108,7 @@ def _sorted_out(
 
 
 def unmeasured(request: Request, unknown: Mapping[str, str]) -> str:
-    """What is said where no function of a parameter was found."""
+    """The sentence for a parameter of which no function was found that gives the reference's value."""
     declared = {p.name: p for p in request.loss.parameters}
     name, path = next(iter(unknown.items()))
     ways = [PARAMETRIZATIONS[form].written.format(path) for form in candidates(declared[name])]
@@ -125,7 +125,7 @@ def _choices(request: Request, parameter: Parameter) -> tuple[str, ...]:
 
 
 def _verdict(run: Any, forms: Forms, probes: Iterable[Probe]) -> tuple[str, str]:
-    """How the value goes with the scalars that are held; for ``trouble``, the reason.
+    """The relation of the target's values to the reference's under some parametrizations; for ``trouble``, the reason.
 
     It is ``right``, ``parallel`` (the reference times a factor, or with a constant beside it, the same for all), or
     ``wrong``.
@@ -165,7 +165,7 @@ def _parallel(pairs: Sequence[Pair]) -> bool:
 
 
 def _scaled(first: Pair, other: Pair) -> float:
-    """By how much the rounding of the ratio moves another value."""
+    """Change of another value by the rounding of the ratio."""
     return first.bound * abs(other.reference / first.reference) if first.reference else np.nan
 
 
@@ -192,7 +192,7 @@ def _probes(request: Request, run: Any, names: Collection[str], dtype: str) -> l
 
 
 def _refused(request: Request, run: Any, trouble: str) -> str:
-    """What is said where the target takes its own parameters in no shape but one."""
+    """The sentence for a target that takes its own parameters in no shape but one."""
     listed = ", ".join(f"{path} in the place of `{name}`" for name, path in run.target.parameters.items())
     return (
         f"{request.name} cannot be called with {listed}: it {trouble}; the cases have several sizes, so the module"

@@ -29,15 +29,15 @@ class Mode:
     Attributes
     ----------
     words : str
-        Completes "the target is wrong ...".
+        End of the sentence "the target is wrong ...".
     frameworks : tuple of str
-        Where there is such a way.
+        Frameworks that have such a way.
     made : callable
-        From a probe, and the others that are right, the probe that is called; None where the question does not arise.
+        Function from a probe, and the others that are right, to the probe that is called; None where the mode has none.
     id : str
-        The convention that a failure is.
+        Convention that a failure stands for.
     optional : bool
-        Whether only by name.
+        Whether it is judged only if it is named.
     value_only : bool
         Whether there are no gradients.
     needs_reduction : bool
@@ -75,12 +75,10 @@ def check_modes(
     plain: bool = True,
     without: Sequence[str] = (),
 ) -> Iterator[Result]:
-    """Judge every mode on the first case where the plain call is right.
+    """Judge every mode on the first case where the plain call is right; no result where no case is right.
 
-    `observations`: the cases and their outcomes. `run`: runs the target on another probe. `target`: what is called.
-    `optional`: names of the modes that were asked for. `plain`: whether the reference is the loss itself, with no
-    convention beside it. `without`: modes that say no more than the plain call. Each: one for each mode that applies;
-    none where no case is right.
+    `run` runs the target on another probe. `optional` has the modes that were asked for, and `without` those that say
+    no more than the plain call. `plain` says whether the reference is the loss itself, with no convention beside it.
     """
     right = [o for o in observations if o.probe.bounds and not o.outcome.trouble and _right(judge(o))]
     if not right:
@@ -107,9 +105,9 @@ def modes_of(target: ResolvedTarget, optional: Sequence[str] = (), plain: bool =
 
 
 def mode_diagnoses(results: Iterable[Result]) -> tuple[Diagnosis, ...]:
-    """What is wrong where only another way of calling is; nothing where more than that fails.
+    """Explanations, one for each convention, where only other ways of calling fail; empty where more than that fails.
 
-    `results`: all of a run. Result: one for each convention.
+    `results` are all of a run.
     """
     failed = [r for r in results if r.status in ("fail", "error")]
     if not all(r.quantity.startswith("mode.") and r.status == "fail" for r in failed):
@@ -171,7 +169,7 @@ def _same(probe: Probe, others: Sequence[Probe]) -> Made:
 
 
 def _upstream(probe: Probe, others: Sequence[Probe]) -> Made:
-    """Powers of two, so that the bound is that of the plain gradient; on no kink."""
+    """The case with upstream gradients that are powers of two, so that the plain bound holds; None on a kink."""
     if not probe.grads or probe.bounds is None:
         return None
     if probe.reduction == "none":
@@ -186,11 +184,11 @@ def _upstream(probe: Probe, others: Sequence[Probe]) -> Made:
 
 
 _UPSTREAM = -0.5
-"""Of another sign and size; a gradient in 16 bits stays in range."""
+"""The upstream gradient, of another sign and size than 1; a gradient in 16 bits stays in range."""
 
 
 def _after_larger(probe: Probe, others: Sequence[Probe]) -> Made:
-    """What a constructor may have been given stays: scalars, words, and constants such as class counts."""
+    """The case after a larger batch, which keeps a constructor's possible arguments: scalars, words, constants."""
     moved = {p.name for p in probe.loss.parameters if isinstance(p, Labels) or (isinstance(p, Array) and p.embedding)}
     moved |= {p.name for p in probe.loss.parameters if isinstance(p, Array) and not p.constant}
     kept = {name: x for name, x in probe.inputs.items() if name not in moved}
@@ -211,7 +209,7 @@ def _reduced(reduction: str) -> Callable[[Probe, Sequence[Probe]], Made]:
 
 
 def _in_bfloat16(probe: Probe, others: Sequence[Probe]) -> Made:
-    """Only float32 is lowered."""
+    """The case with the bounds of bfloat16; None in formats other than float32, which are not lowered."""
     if probe.dtype != "float32":
         return None
     bounds = implementation_bounds(probe.bound, "bfloat16", probe.reduction)
@@ -247,4 +245,4 @@ MODES: Mapping[str, Mode] = MappingProxyType({
     "autocast": Mode("under autocast to bfloat16", ("torch",), _in_bfloat16, "low-precision-differs", optional=True),
     "tf32": Mode("with products in TF32", ("torch",), _in_bfloat16, "low-precision-differs", optional=True),
 })  # fmt: skip
-"""By name, as in ``--modes compile,autocast``."""
+"""All modes, by name, as in ``--modes compile,autocast``."""

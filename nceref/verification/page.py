@@ -13,13 +13,13 @@ from nceref.output.words import out_of
 from nceref.verification.several_runs import training_lines
 
 EFFECT, IF_MEANT = "effect on training", "if you mean it"
-"""What stands before the effect of a difference, and before the options under which it is none."""
+"""Words before the effect of a difference, and before the options under which there is no difference."""
 SHOWN = 4
 """Failures that are shown one by one; the JSON report has all."""
 _FAILING = ("fail", "error", "xpass")
 _ALWAYS = ("quantity", "passed", "failed", "error / bound")
 _FAR = 0.25
-"""Of its bound: the error of what passes is known to be below this part, or below all of it."""
+"""Part of the bound above which an error that passes counts as near, so that its right bits are shown."""
 
 
 def print_diagnosis(page: Page, diagnosis: Diagnosis) -> None:
@@ -41,20 +41,14 @@ def print_diagnosis(page: Page, diagnosis: Diagnosis) -> None:
 
 
 def print_training(page: Page, training: Mapping[str, Any]) -> None:
-    """What a difference does to training; nothing is printed if empty.
-
-    `page`: is written to. `training`: of `Report.training`.
-    """
+    """Print the effect of a difference on training, `Report.training`; nothing if it is empty."""
     if training:
         page.print(f"\n{EFFECT}", style="bold")
         page.grid([(line,) for line in training_lines(training)], indent=GAP)
 
 
 def print_results(page: Page, results: Sequence[Result], dtypes: Sequence[str]) -> None:
-    """A line for each quantity; of several dtypes, a column for each.
-
-    `page`: is written to. `results`: of all dtypes.
-    """
+    """Print a line for each quantity; with several dtypes, a column for each."""
     if len(dtypes) > 1:
         _print_side_by_side(page, results, dtypes)
     else:
@@ -142,10 +136,9 @@ def skips(results: Iterable[Result]) -> Iterator[tuple[str, list[str]]]:
 
 
 def print_failures(page: Page, results: Sequence[Result], alone: bool = True) -> None:
-    """The first failures, those that concern the whole run before those of a case.
+    """Print the first failures, those that concern the whole run before those of a case.
 
-    `page`: is written to. `results`: all of a run; those that fail are picked. `alone`: whether a case can be run
-    alone.
+    `results` are all of a run. `alone` says whether a case can be run alone.
     """
     failures = sorted((r for r in results if r.status in _FAILING), key=lambda r: bool(r.case))
     if not failures:
@@ -169,10 +162,7 @@ def print_failures(page: Page, results: Sequence[Result], alone: bool = True) ->
 
 
 def print_terms(page: Page, terms: Mapping[str, Mapping[str, float]]) -> None:
-    """What the bound of each case is made of, by case.
-
-    `page`: is written to. `terms`: case to stage to its part of the bound; nothing is printed if empty.
-    """
+    """Print the parts of each case's bound, unless there are none: `terms` maps a case to the part of each stage."""
     if terms:
         page.print("\nwhat the bound of the value is made of", style="dim")
     for case, parts in terms.items():

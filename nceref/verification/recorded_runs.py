@@ -1,4 +1,4 @@
-"""What of recorded answers is explained together: corpora of vectors have cases of several settings."""
+"""Recorded answers that are explained together: corpora of vectors have cases of several settings."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,10 +10,7 @@ from nceref.verification.target_run import TargetRun
 
 
 def of_one_kind(failing: TargetRun) -> TargetRun:
-    """The cases of the first settings with which the target fails: with others, something else may be wrong.
-
-    `failing`: of recorded answers.
-    """
+    """The cases of the first settings with which recorded answers fail: with others, something else may be wrong."""
     wrong = {r.case for r in failing.results if r.status == "fail"}
     kinds: dict[Any, list[Observation]] = {}
     for observation in failing.observations:
@@ -25,7 +22,7 @@ def of_one_kind(failing: TargetRun) -> TargetRun:
 
 
 def _without_part(observation: Observation) -> Observation:
-    """Without the gradients of which only some rows are judged: the others say nothing, and patterns need all."""
+    """The observation without gradients of which some rows are not judged: patterns need all rows."""
     probe, outcome = observation.probe, observation.outcome
     rooms = probe.bounds.grads if probe.bounds is not None else {}
     kept = {name: g for name, g in outcome.grads.items() if np.all(np.isfinite(rooms.get(name, 0.0)))}
@@ -35,6 +32,6 @@ def _without_part(observation: Observation) -> Observation:
 
 
 def _kind(observation: Observation) -> Any:
-    """What the cases of a suite share: settings, and which arrays there are."""
+    """The settings of a case, and which arrays it has: the key that cases of one kind share."""
     given = ((name, x) for name, x in observation.probe.inputs.items() if x is not None)
     return frozenset((name, x if isinstance(x, str) else np.ndim(x)) for name, x in given)

@@ -1,4 +1,4 @@
-"""What a verification returns: verdict, explanation and every judged quantity; as text, JSON, JUnit XML and HTML."""
+"""The report of a verification: verdict, explanation and every judged quantity; as text, JSON, JUnit XML and HTML."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -27,7 +27,7 @@ class Report(ReportData):
     Attributes
     ----------
     target, loss : str
-        What was judged, and against which loss.
+        The target that was judged, and the loss that it was compared with.
     verdict : str
         ``conforms``, ``differs``, ``value-only`` (right, but there were no gradients to judge), ``inconclusive``
         (nothing failed, but the cases could not have seen what they must) or ``error``.
@@ -37,7 +37,7 @@ class Report(ReportData):
     reason : str
         The verdict in one sentence.
     diagnosis : tuple of Diagnosis
-        What the difference is: the simplest explanation that fits all cases first, at most three.
+        Explanations of the difference: the simplest one that fits all cases first, at most three.
     results : tuple of Result
         One for every judged quantity of every case.
     environment : mapping
@@ -47,22 +47,22 @@ class Report(ReportData):
     settings : mapping
         The conventions that the target was held to.
     terms : mapping
-        For each case what the bound of its value is made of, if that was wished.
+        Parts of the bound of the value by case, if these were asked for.
     scope : Scope
-        What was looked at: a verdict is about that.
+        Scope of the verdict: the cases, sizes and formats that were judged.
     training : mapping
-        What a difference does to training: a sentence and its numbers; empty where nothing differs.
+        Effect of a difference on training: a sentence and its numbers; empty where nothing differs.
     search : mapping
         Calls that the search for an explanation took, its limit, and what ended it before its end: ``ended`` is
         ``calls``, ``limit``, ``user``, ``target`` or ``error``, with a sentence. Empty where none was made.
     self_test : tuple of mapping
-        What became of the wrong answers that the verifier gave to itself, see `nceref.verification.self_test`.
+        Results of the wrong answers that the verifier gave to itself, see `nceref.verification.self_test`.
     command : str
-        What repeats the run: a command line, or a call in Python; empty where it is not known.
+        Command line, or call in Python, that repeats the run; empty where it is not known.
     ranks : tuple of mapping
-        What each rank of runs on several did, see `nceref.diagnosis.ranks.by_rank.RankRecord`.
+        Records of each rank of runs on several, see `nceref.diagnosis.ranks.by_rank.RankRecord`.
     seconds : float
-        How long it took; in JUnit only, so that equal runs have equal JSON.
+        Duration; in JUnit only, so that equal runs have equal JSON.
     """
 
     @property
@@ -126,23 +126,12 @@ class Report(ReportData):
 
 
 def page_of(report: Report, page: Page | None = None) -> Page:
-    """All about one report, for reading.
-
-    Parameters
-    ----------
-    report : Report
-    page : Page, optional
-        Is written to; default: a new one.
-
-    Returns
-    -------
-    Page
-    """
+    """The whole report as a page, which is the given one or a new one."""
     return rest_of(report, verdict_of(report, page))
 
 
 def verdict_of(report: Report, page: Page | None = None) -> Page:
-    """What was judged, and the verdict; parameters as for `page_of`."""
+    """The first part of `page_of`: what was judged, and the verdict."""
     page = page or Page()
     page.print(f"{report.target} against {report.loss}" if report.loss else report.target, style="bold")
     if circumstances := ", ".join(_circumstances(report)):
@@ -154,7 +143,7 @@ def verdict_of(report: Report, page: Page | None = None) -> Page:
 
 
 def rest_of(report: Report, page: Page | None = None, printed: str = "") -> Page:
-    """What follows the verdict; parameters as for `page_of`, and the reason that was printed before, if it was."""
+    """The rest of `page_of`, after the verdict; `printed` is the reason that was printed before, if it was."""
     page = page or Page()
     if printed and report.reason != printed:
         page.print(f"\n{report.reason}")
@@ -176,17 +165,9 @@ def rest_of(report: Report, page: Page | None = None, printed: str = "") -> Page
 
 
 def explanation_of(report: Report, command: str = "") -> str:
-    """What explains a difference, and how the whole page is printed; where nothing does, that page.
+    """The explanation of a difference, and the command that prints the whole report; without one, that report.
 
-    Parameters
-    ----------
-    report : Report
-    command : str
-        What prints it; empty: the call in Python.
-
-    Returns
-    -------
-    str
+    `command` is by default the call in Python.
     """
     if not report.diagnosis:
         return f"\n{report}"
@@ -208,7 +189,7 @@ _COLORS = {
 
 
 def _runs(report: Report) -> list[str]:
-    """What stands before the ids of the results of each run."""
+    """Dtypes of the run, or with ranks the prefixes of the ids of results, one for each run."""
     if "ranks" not in report.environment:
         return str(report.environment.get("dtype", "")).split(", ")
     return list(dict.fromkeys(r.case.partition("/")[0] for r in report.results if "/" in r.case))
@@ -245,21 +226,13 @@ def _plain(value: Any) -> Any:
 
 
 Place = Callable[[str], tuple[str, int]]
-"""Of the id of a result, to a file and a line."""
+"""A function from the id of a result to a file and a line."""
 
 
 def junit_of(reports: Sequence[Report], places: Sequence[Place] = ()) -> str:
     """Reports as JUnit XML: a suite for each, and one for every rank.
 
-    Parameters
-    ----------
-    reports : sequence of Report
-    places : sequence of callable
-        For each report where its results stand, such as in a manifest: file and line by the id of a result.
-
-    Returns
-    -------
-    str
+    `places` has a function for each report that says where its results stand, such as in a manifest.
     """
     from xml.etree import ElementTree as ET
 
@@ -312,11 +285,11 @@ def _suites(report: Report, place: Place | None) -> Iterator[Any]:
 
 
 _KINDS = {"pass": "", "fail": "failure", "xpass": "failure", "error": "error"}
-"""JUnit has no word for an unexpected pass."""
+"""The elements of JUnit by status; it has no word for an unexpected pass, which is a failure."""
 
 
 def _mending(report: Report) -> Iterator[str]:
-    """What is shown with each failure, as viewers of JUnit leave properties out."""
+    """Lines that are shown with each failure, as viewers of JUnit leave properties out."""
     for d in report.diagnosis:
         yield f"{d.id}: {d.sentence}"
         yield from [f"fix: {d.fix}"] * bool(d.fix)

@@ -1,4 +1,4 @@
-"""What a report holds; `nceref.verification.report` has what is made of it."""
+"""The data of a report; `nceref.verification.report` turns them into text and files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -122,11 +122,10 @@ def parse_request(
 ) -> Request:
     """Sort what a caller gave; a known target brings its loss, its conventions and how it is called.
 
-    `options` holds what was given; what was left out has its default in `Request`.
-
-    `thing`: the target, as for `verify`. `loss`: name of the reference, or a declaration; None for a known target.
-    `settings`: conventions: arguments of the loss, ``reduction``, axes of the closed list. `options`: all other
-    arguments of `verify`. Raises `InputError` for an option, a loss, a setting or a value that does not exist.
+    `thing` is the target, as for `verify`, and `loss` the name of the reference, or a declaration; None for a known
+    target. `settings` are conventions: arguments of the loss, ``reduction``, axes of the closed list. `options` are all
+    other arguments of `verify`; what was left out has its default in `Request`. Raises `InputError` for an option, a
+    loss, a setting or a value that does not exist.
     """
     thing, name = _target(thing)
     if is_command(thing):
@@ -175,7 +174,7 @@ def _target(thing: Any) -> tuple[Any, str]:
 
 
 def _known(thing: Any, options: Mapping[str, Any]) -> tuple[peer.Peer, peer.PeerTarget] | None:
-    """What a package declares of a target that the text names."""
+    """The package and its declaration of a target that the text names; None if there is none."""
     # A call expression makes it another target: what the package declares does not hold then.
     if type(thing) is not str or options.get("call"):
         return None
@@ -183,7 +182,7 @@ def _known(thing: Any, options: Mapping[str, Any]) -> tuple[peer.Peer, peer.Peer
 
 
 def _address(text: str, target: peer.PeerTarget, init: Mapping[str, Any], option: str) -> tuple[str, Mapping[str, Any]]:
-    """Where a known target is, and what it is constructed with.
+    """The import path of a known target, and its constructor arguments.
 
     Arguments that are scalars of the loss reach it as these; with others, or with parameters of its own (the option
     ``param``), its own class is imported.
@@ -252,7 +251,7 @@ TIMEOUT = Scalar("timeout", "", "", low=0.0, high=1e6, high_closed=True)
 
 
 def _checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options that were given, each read by its kind; words that only a framework or a target reads stay."""
+    """The given options, each checked by its kind; words that only a framework or a target reads stay as they are."""
     return {name: converted(name, x, _READERS[BY_NAME[name].kind], BY_NAME[name], x) for name, x in options.items()}
 
 
@@ -376,20 +375,15 @@ def _setting(parameter: Parameter, value: Any) -> Any:
 
 
 def selected(ids: Iterable[str], chosen: Iterable[str]) -> frozenset[str]:
-    """The wanted cases, each of which must exist.
-
-    `ids`: of all cases. `chosen`: ids that the caller gave; all cases if empty. Raises `InputError` for an id that does
-    not exist.
-    """
+    """The chosen ids of cases, or all ids if none is chosen; raises `InputError` for an id that does not exist."""
     warn_of_former(given := list(chosen))
     return frozenset(choose("case", map(current, given), {id: id for id in ids}, "nceref verify TARGET --list-cases"))
 
 
 def environment(request: Request, target: Any, forms: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Versions, dtype, device, suite, seed, algorithm, and which input goes where.
+    """Facts about a run, by name: versions, dtype, device, suite, seed, algorithm, and which input goes where.
 
-    `target`: none if it could not be loaded. `forms`: parametrizations of the inputs that the target holds itself.
-    Result: plain data by name.
+    `target` is None if it could not be loaded. `forms` has the parametrizations of inputs that the target holds itself.
     """
     framework = target.framework if target is not None else request.framework
     facts = {
@@ -428,7 +422,7 @@ def environment(request: Request, target: Any, forms: Mapping[str, str] | None =
 
 
 def recorded_request(recorded: RecordedTarget) -> Request:
-    """What a target whose answers were recorded elsewhere is held to."""
+    """The request that answers recorded elsewhere are judged by."""
     like = Request(recorded, recorded.name, recorded.loss, {}, {}, "mean", (recorded.dtype,))
     return replace(like, suite=recorded.suite, device="")
 

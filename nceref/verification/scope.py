@@ -1,4 +1,4 @@
-"""What a run has looked at: the ends of sizes and scalars, formats, ways of calling, and what was not judged."""
+"""The scope of a run: the ends of sizes and scalars, formats, ways of calling, and what was not judged."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,14 +17,14 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True)
 class Scope:
-    """What a verdict is about.
+    """The scope of a verdict.
 
     Attributes
     ----------
     cases : int
-        That were judged.
+        Number of judged cases.
     ranges : mapping
-        Smallest and largest of what the cases have, by name: ``rows``, ``features``, ``classes``, the temperature.
+        Smallest and largest number in the cases, by name: ``rows``, ``features``, ``classes``, the temperature.
     dtypes, modes : tuple of str
         Formats, and ways of calling other than plainly, see `nceref.verification.modes`.
     not_judged : tuple of str
@@ -64,7 +64,7 @@ class Scope:
 
     @property
     def one_value_words(self) -> str:
-        """Which scalars could not vary, and what to give for that; empty where all could."""
+        """The sentence about scalars that could not vary, and about what to give instead; empty where all could."""
         if not self.one_value:
             return ""
         values = " and ".join(f"{name} at its one value {x:g}" for name, x in self.one_value.items())
@@ -99,10 +99,9 @@ def _span(low: float, high: float) -> str:
 def scope_of(
     observations: Iterable[Observation], results: Sequence[Result], dtypes: tuple[str, ...], not_judged: Iterable[str]
 ) -> Scope:
-    """The scope of a run.
+    """The scope of a run, from its observations in all formats and its results.
 
-    `observations`: of all formats. `results`: which ways of calling were judged is in them. `not_judged`: inputs
-    without a judged gradient.
+    `results` show which ways of calling were judged; `not_judged` are inputs without a judged gradient.
     """
     judged = [o for o in observations if not o.probe.skip and not o.outcome.trouble]
     seen: dict[str, list[float]] = {}

@@ -61,7 +61,7 @@ WRONG_ANSWERS = (
 
 @dataclass(frozen=True)
 class SelfTestTrial:
-    """What became of one wrong answer.
+    """The result of one wrong answer.
 
     Its `result` is ``caught``, ``survived``, ``unseen`` (no case could have seen it), or ``lost``: the process of the
     target did not hand it on, for the reason `why`.
@@ -73,7 +73,7 @@ class SelfTestTrial:
     why: str = ""
 
     def record(self, run: str) -> dict[str, str]:
-        """As plain data, with the name of its run."""
+        """The trial as plain data, with the name of its run."""
         wrong = self.wrong_answer
         return {
             "wrong_answer": wrong.name,
@@ -92,8 +92,8 @@ def run_self_test(
 ) -> tuple[SelfTestTrial, ...]:
     """Judge each wrong answer on the first case that can distinguish it from the right one.
 
-    `observations`: the cases of the run and what the target did; where it has no gradients, no wrong gradient is tried.
-    `run`: the outcome of a program that gives this answer, through the arrays of the target's framework.
+    Where the target has no gradients in `observations`, no wrong gradient is tried. `run` gives the outcome of a
+    program with this answer, through the arrays of the target's framework.
     """
     judged = [o for o in observations if not o.probe.skip and not o.outcome.trouble]
     with_gradients = any(o.probe.grads and o.outcome.grads for o in judged)

@@ -25,14 +25,14 @@ def worst(reports: Sequence[Report]) -> int:
 
 
 def record(reports: Sequence[Report]) -> dict[str, Any]:
-    """What the JSON file holds: of one report its record, of several the exit code and all records."""
+    """The content of the JSON file: of one report its record, of several the exit code and all records."""
     if len(reports) == 1:
         return reports[0].record()
     return {"exit_code": worst(reports), "reports": [report.record() for report in reports]}
 
 
 def page_of(reports: Sequence[Report]) -> Page:
-    """All about some reports, for reading; of several, an overview stands at the end."""
+    """The page of one or several reports; with several, an overview stands at the end."""
     page = Page()
     for report in reports:
         one_page(report, page)
@@ -53,10 +53,7 @@ OVERVIEW = ("target", "loss", "cases", "verdict", "explanation")
 
 
 def overview_line(name: str, report: Report) -> tuple[str, str, str, str, str]:
-    """A report in the columns of `OVERVIEW`.
-
-    `name`: of the target.
-    """
+    """A report in the columns of `OVERVIEW`; `name` is that of the target."""
     held = sum(r.status == "xfail" for r in report.results)
     known = [f"{held:,} expected"] if held and report.ok else []
     ids = dict.fromkeys(each.id for each in report.diagnosis)

@@ -1,4 +1,4 @@
-"""What was explained of several runs, such as formats: once where they agree, with the runs that it is about."""
+"""Explanations of several runs, such as formats, joined: once where they agree, with the runs that have them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +10,7 @@ from nceref.diagnosis.gaps import listed
 
 @dataclass(frozen=True)
 class ExplainedRun:
-    """What is known of a difference in one run.
+    """The explanations of one run.
 
     Attributes
     ----------
@@ -19,7 +19,7 @@ class ExplainedRun:
     diagnoses : tuple of Diagnosis
         The first is the explanation.
     training : mapping
-        What the difference does to training, as plain data; empty where nothing was measured.
+        Effect of the difference on training, as plain data; empty where nothing was measured.
     """
 
     words: str
@@ -49,7 +49,7 @@ def _joined(group: Sequence[tuple[str, Diagnosis]]) -> Diagnosis:
 
 
 def _joined_part(own: Sequence[tuple[str, DiagnosisPart]], runs: int) -> DiagnosisPart:
-    """What several runs say, with the cases of each where these differ."""
+    """The part of an explanation that several runs have, with the cases of each where these differ."""
     cases: dict[str, list[str]] = {}
     for words, part in own:
         cases.setdefault(part.cases, []).append(words)
@@ -61,9 +61,9 @@ def _joined_part(own: Sequence[tuple[str, DiagnosisPart]], runs: int) -> Diagnos
 
 
 def joined_training(runs: Sequence[ExplainedRun]) -> dict[str, Any]:
-    """What the difference does to training: the numbers of the first run, and of several those of each.
+    """The effect of the difference on training: numbers of the first run, and with several runs those of each.
 
-    Result: the sentences of all runs are one; `training_lines` has them line by line.
+    The sentences of all runs are joined to one; `training_lines` has them line by line.
     """
     measured = [run for run in runs if run.training]
     if not measured:
@@ -74,10 +74,7 @@ def joined_training(runs: Sequence[ExplainedRun]) -> dict[str, Any]:
 
 
 def training_lines(training: Mapping[str, Any]) -> Iterator[str]:
-    """What a difference does to training: a sentence for the runs that have the same.
-
-    `training`: of `Report.training`.
-    """
+    """The effect on training, `Report.training`, in a sentence for each group of runs that have the same."""
     alike: dict[str, list[str]] = {}
     for each in training.get("runs", [training] if training else []):
         alike.setdefault(str(each["sentence"]), []).append(str(each["run"]) if "runs" in training else "")

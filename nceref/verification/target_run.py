@@ -27,7 +27,7 @@ from nceref.verification.self_test import SelfTestTrial, run_self_test
 
 @dataclass(frozen=True)
 class RunSetup:
-    """What one run is: its format, its ranks if there are any, and its name in ids of results.
+    """The setup of one run: its format, its ranks if there are any, and its name in ids of results.
 
     That of one rank beside those of several is `brief`: only small cases are looked at.
     """
@@ -39,7 +39,7 @@ class RunSetup:
 
     @property
     def words(self) -> str:
-        """For a sentence: ``in float32``, ``with 2 ranks``."""
+        """The run in words for a sentence: ``in float32``, ``with 2 ranks``."""
         return f"in {self.dtype}" if self.contract is None else self._ranks
 
     @property
@@ -131,7 +131,7 @@ def held_runner(request: Request, child: Any = None) -> Iterator[tuple[Request, 
 
 @dataclass(frozen=True, eq=False)
 class TargetRun:
-    """All of one run: what was observed, what was judged, and what became of the wrong answers of the self-test."""
+    """The data of one run: observations, results, and the trials of the self-test."""
 
     setup: RunSetup
     observations: tuple[Observation, ...]
@@ -148,12 +148,12 @@ class TargetRun:
 
     @property
     def label(self) -> str:
-        """What stands before the ids of its results, where there are several runs."""
+        """The prefix of the ids of its results, where there are several runs."""
         return self.setup.label
 
     @property
     def words(self) -> str:
-        """What it is, for a sentence: ``in float32``, ``with 2 ranks``."""
+        """The run in words for a sentence: ``in float32``, ``with 2 ranks``."""
         return self.setup.words
 
     @property
@@ -177,11 +177,10 @@ def probes_of(
     forms: Mapping[str, str] | None = None,
     most: int = 0,
 ) -> tuple[Probe, ...]:
-    """The probes of a run: of the suite, those that were chosen.
+    """The probes of a run: those of the suite that were chosen, of which only the first `most` are evaluated; 0: all.
 
-    `setup`: one of the request's runs. `fixed`: scalars that the target has fixed. `forms`: parametrizations of what
-    the target holds itself. `most`: how many of the suite, the first ones; 0: all. Raises `InputError` for a case that
-    does not exist.
+    `setup` is one of the request's runs. `fixed` has scalars that the target has fixed, and `forms` the
+    parametrizations of inputs that it holds itself. Raises `InputError` for a case that does not exist.
     """
     if request.recorded is not None:
         return request.recorded.probes
@@ -224,10 +223,10 @@ def _shared(probe: Probe, setup: RunSetup) -> bool:
 
 
 def run_target(request: Request, setup: RunSetup, run: Any, on_progress: Callable[..., Any] | None) -> TargetRun:
-    """Call the target on all cases of a run, and judge what it answers.
+    """Call the target on all cases of a run, and judge its answers.
 
-    `setup`: one of the request's runs. `run`: the target, ready to run. `on_progress`: called with each case, and with
-    the number of all as ``total=``.
+    `setup` is one of the request's runs, and `run` the target, ready to run. `on_progress` is called with each case,
+    and with the number of all as ``total=``.
     """
     refuse_other_frameworks(request.modes, run.target.framework)
     observations = observed(request, setup, run, on_progress)
@@ -250,10 +249,7 @@ def run_target(request: Request, setup: RunSetup, run: Any, on_progress: Callabl
 def observed(
     request: Request, setup: RunSetup, run: Any, on_progress: Callable[..., Any] | None = None
 ) -> tuple[Observation, ...]:
-    """What the target answers on the cases of a run.
-
-    `request` and `setup` and `run` and `on_progress`: as for `run_target`.
-    """
+    """The outcomes of the target on the cases of a run, with the cases; the parameters are those of `run_target`."""
     if setup.contract is not None:
         run.use(setup.contract)
     probes = probes_of(request, setup, run.target.fixed, run.forms)

@@ -23,8 +23,7 @@ LEAST = 3
 def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[Any]) -> tuple[str, int, str]:
     """Verdict, exit code and a sentence: the first line of the table that applies.
 
-    `results`: of all runs, with the expected failures marked. `runs`: one for each dtype. `code`: one of the exit codes
-    of `report`.
+    `results` are those of all runs, with the expected failures marked; `runs` has one run for each dtype.
     """
     judged = sum(each.judged for each in runs)
     failed = [r for r in results if r.status in ("fail", "xpass")]
@@ -74,7 +73,7 @@ def _least(request: Request) -> int:
 
 
 def _too_little(request: Request, judged: int, runs: Sequence[Any]) -> str:
-    """What was too little; empty where enough was judged."""
+    """The sentence about too few judged cases; empty where enough were judged."""
     if judged >= _least(request):
         return _unjudged_batch(request, runs)
     cases = len(runs[0].observations)
@@ -83,7 +82,7 @@ def _too_little(request: Request, judged: int, runs: Sequence[Any]) -> str:
 
 
 def _unjudged_batch(request: Request, runs: Sequence[Any]) -> str:
-    """That no case of the caller's own batch could be judged in some format, with the reason of the first; else empty.
+    """The sentence that no case of the caller's own batch was judged in some format, with the first reason; else empty.
 
     Beside several ranks, one rank alone or those that share the batch are enough.
     """
@@ -99,7 +98,7 @@ def _unjudged_batch(request: Request, runs: Sequence[Any]) -> str:
 
 
 def _without_gradient(results: Sequence[Result], judged: int) -> str:
-    """On how many cases no gradient is judged, though there is one in the reference."""
+    """The words for the number of cases on which no gradient is judged, though the reference has one."""
     kinds: dict[str, set[str]] = {}
     for result in results:
         if result.quantity.startswith("grad."):
@@ -109,7 +108,7 @@ def _without_gradient(results: Sequence[Result], judged: int) -> str:
 
 
 def _beside(held: int, ungraded: Sequence[str], idle: Sequence[str]) -> str:
-    """What is added to a good verdict: failures that were expected, and what was not judged or never given."""
+    """Additions to a good verdict: failures that were expected, and gradients or inputs that were not judged."""
     words = f"; {counted(held, 'failure')} expected" if held else ""
     words += f"; not judged: the gradient of {', '.join(ungraded)}" if ungraded else ""
     return words + (f"; never given: {', '.join(idle)} (--set judges a value)" if idle else "")
@@ -119,7 +118,7 @@ _ENDED = tuple(f"behavior.{trouble}" for trouble in ENDED)
 
 
 def _ended(request: Request, errors: Sequence[Result]) -> list[Result]:
-    """What a program of another language did not survive: that is no answer, which could be wrong."""
+    """Errors that ended a program of another language: that is no answer, which could be wrong."""
     return [r for r in errors if r.quantity in _ENDED] if is_command(request.thing) else []
 
 
@@ -135,7 +134,7 @@ def _mute(runs: Sequence[Any]) -> str:
 
 
 def _judged_by_format(runs: Sequence[Any]) -> str:
-    """How many cases were judged, for each format where there are several."""
+    """The number of judged cases, for each format where there are several."""
     counts = [out_of(each.judged, each.judged, "case") for each in runs]
     if len(runs) == 1:
         return counts[0]
@@ -143,7 +142,7 @@ def _judged_by_format(runs: Sequence[Any]) -> str:
 
 
 def _by_format(failed: Sequence[Result], errors: Sequence[Result], runs: Sequence[Any]) -> str:
-    """What fails, for each format where there are several; the ids of their results begin with it."""
+    """The sentence about failures, for each format where there are several; the ids of their results begin with it."""
     if len(runs) == 1:
         return _differs(failed, errors, runs[0].judged, runs)
     parts, anything = [], False
@@ -168,7 +167,7 @@ def _of(runs: Sequence[Any], trial: Any) -> str:
 
 
 def _cause(results: Sequence[Result]) -> str:
-    """What may have broken the checker: the answers of a target are read in the process that it runs in."""
+    """The possible cause of a broken checker: the answers of a target are read in the process that it runs in."""
     replaced = next((r.why for r in results if r.quantity == "behavior.replaces-numpy"), "")
     return f"the target {replaced}, and its answers are read with that: leave NumPy as it is" if replaced else _REPORT
 
@@ -195,12 +194,12 @@ def _wanted(request: Request, ungraded: Sequence[str]) -> str:
 
 
 def _no_pair(results: Sequence[Result]) -> str:
-    """What a target returned instead of the pair from which gradients are read."""
+    """The words for an answer that is not the pair from which gradients are read; empty for no such answer."""
     return next((f"; {r.why}" for r in results if r.quantity.startswith("grad.") and PAIR in r.why), "")
 
 
 def _only_size(runs: Sequence[Any]) -> str:
-    """That every case of one batch size is right, and none of another; empty where it is not so."""
+    """The sentence that every case of one batch size is right, and none of another; empty where it is not so."""
     right: dict[int, list[bool]] = {}
     for each in runs:
         wrong = {r.case.rpartition("/")[2] for r in each.results if r.status in ("fail", "error")}
@@ -224,7 +223,7 @@ def _only_size(runs: Sequence[Any]) -> str:
 
 
 def _differs(failed: Sequence[Result], errors: Sequence[Result], judged: int, runs: Sequence[Any]) -> str:
-    """Which quantities fail, on how many cases; a right value with a wrong gradient is called that."""
+    """The sentence about failing quantities and their cases; a right value with a wrong gradient is called that."""
     wrong = [r for r in failed if r.status != "xpass"]
     behavior = list(dict.fromkeys(r.why for r in wrong if r.quantity.startswith("behavior.")))
     cases = {word: {r.case for r in wrong if r.quantity.startswith(word)} for word in ("value", "grad.")}

@@ -56,19 +56,19 @@ def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Repor
         Name of the reference; known targets bring their own. ``file.py:NAME`` or a declaration is a loss of one's own,
         and its file is executed in this process.
     call : str, optional
-        How the target is called, as in ``"f(z1, z2, tau=temperature)"``.
+        Expression that calls the target, such as ``"f(z1, z2, tau=temperature)"``.
     init : mapping, optional
         Arguments of a class's constructor.
     framework : {"numpy", "torch", "jax"}, optional
-        Default: recognized.
+        Framework of the target; recognized by default.
     suite : {"standard", "quick", "full"}
-        How many cases.
+        Suite of cases: about 60, 30 or 200.
     dtype : str or sequence of str
         ``float64`` (default), ``float32``, ``bfloat16``, ``float16``; several are reported side by side.
     device : str
-        As the framework names it.
+        Device, as the framework names it.
     seed : int
-        Of the corpus.
+        Seed of the corpus.
     multiple_of : int, optional
         All sizes are rounded up to multiples of it, for targets that take no others.
     shape : (int, int), (int, int, int) or str, optional
@@ -89,12 +89,12 @@ def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Repor
     param : mapping, optional
         Inputs to parameters of a torch module, such as ``{"logit_scale": "exp(log_scale)"}``; others are found by name.
     ranks : int, str or sequence of int, optional
-        On how many ranks the target is run, such as ``(2, 3)``: every rank is a process that has its rows of each
+        Numbers of ranks that the target is run on, such as ``(2, 3)``: every rank is a process with its rows of each
         batch, and one rank alone is judged as well. For targets of PyTorch and JAX that other processes can import.
     sync : {"mean", "sum"}
         Whether training divides the sum of the ranks' gradients by their number.
     value : {"mean", "sum", "rank0", "each"}
-        What the value of the joined batch is: the mean or the sum of the ranks' values, that of rank 0, that of each.
+        Value of the joined batch: the mean or the sum of the ranks' values, that of rank 0, that of each.
     shards : str or sequence of int, optional
         Shares of the rows, one a rank, such as ``(3, 1)``; default: equal ones.
     duplicate : bool
@@ -103,20 +103,20 @@ def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Repor
         A second target of the same inputs and its weight, ``file.py:name:0.5``, that is added to the first: whether
         their mix depends on the number of ranks.
     axis : str
-        What a target of JAX calls the axis of its devices, which are its ranks; default ``batch``.
+        Name that a target of JAX has for the axis of its devices, which are its ranks; default ``batch``.
     require_grad : bool
         Whether a target without gradients fails.
     expected_failures : mapping, optional
-        Result id to the reason why it fails; strict: an unexpected pass fails.
+        Reasons why results fail, by result id; strict: an unexpected pass fails.
     explain : bool
-        Whether the report shows what the bound of each case is made of.
+        Whether the report shows the parts of the bound of each case.
     repro : bool
         Whether to look for the smallest failing input and write a script of it; always done where nothing explains a
         difference.
     calls : int, optional
-        How many calls of the target the search for an explanation may take, beside those that are judged; 0: nothing is
-        looked for. Default: 4000, of which one format seldom takes 800. What ends it is in `Report.search`, and never
-        changes the verdict.
+        Calls of the target that the search for an explanation may take, beside those that are judged; 0: no search is
+        made. Default: 4000, of which one format seldom takes 800. The reason for its end, which never changes the
+        verdict, is in `Report.search`.
     **options
         Conventions that the target intends: arguments of the loss (``normalize="none"``, ``queue=...`` for a generated
         one), ``reduction``, or an axis of the closed list of conventions (``factor="outer-factor-2"``).
@@ -129,26 +129,16 @@ def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Repor
     Raises
     ------
     InputError
-        For an option or a setting that does not exist.
+        An option or a setting does not exist.
     UnavailableError
-        With `isolate`, where the system has no means for it.
+        The system has no means to isolate the target, and `isolate` is given.
     """
     report = verify_with(target, loss, **options)
     return replace(report, command=written_call(target, loss, options))
 
 
 def written_call(target: Any, loss: str | Loss | None, options: Mapping[str, Any]) -> str:
-    """The call of `verify`, as it may be repeated; an object is named as it calls itself.
-
-    Parameters
-    ----------
-    target, loss, options
-        As for `verify`.
-
-    Returns
-    -------
-    str
-    """
+    """The call of `verify`, as it may be repeated; an object is named as it calls itself."""
     name = target if isinstance(target, str) else getattr(target, "__name__", type(target).__name__)
     first = [shown(name) if isinstance(target, str) else printable(name)]
     given = {**({"loss": loss} if loss is not None else {}), **options}
@@ -158,7 +148,7 @@ def written_call(target: Any, loss: str | Loss | None, options: Mapping[str, Any
 
 @dataclass(frozen=True)
 class _Wished:
-    """What is wished beside a verdict, as the arguments of `verify_with` of these names have it."""
+    """Options of `verify_with` beside those of the verdict, under the names that its arguments have."""
 
     measure: bool = True
     training: bool = True
@@ -299,7 +289,7 @@ def _error(request: Request, code: int, reason: str) -> Report:
 
 
 def _distrust(request: Request, replaced: Sequence[str]) -> str:
-    """Why nothing is judged in this process."""
+    """The reason why nothing is judged in this process."""
     names, are = ", ".join(replaced[:3]) + ", ..." * (len(replaced) > 3), "is" if len(replaced) == 1 else "are"
     where = "where NumPy is as it was" if issubclass(type(request.thing), str) else "of its own, by its text FILE:NAME"
     return (
@@ -309,7 +299,7 @@ def _distrust(request: Request, replaced: Sequence[str]) -> str:
 
 
 def request_of(target: Any, loss: str | Loss | None, options: Mapping[str, Any]) -> Request:
-    """What a call of `verify` wishes, checked; parameters as there, and it raises the same `InputError`."""
+    """The checked request of a call of `verify`, with the same parameters and the same `InputError`."""
     given = {name: value for name, value in options.items() if name in BY_NAME and value is not None}
     return parse_request(target, loss, {k: v for k, v in options.items() if k not in BY_NAME}, given)
 
@@ -358,7 +348,7 @@ def _explained(
 
 
 def _ranks(run: TargetRun) -> Iterator[Mapping[str, Any]]:
-    """What each rank of a run did, as plain data; nothing of one rank alone."""
+    """Records of the ranks of a run, as plain data; none of one rank alone."""
     contract = run.setup.contract
     if contract is not None and run.setup.several:
         from nceref.diagnosis.ranks.by_rank import rank_records
@@ -375,7 +365,7 @@ def _scope(request: Request, target: Any, results: Sequence[Result], runs: Seque
 
 
 def _terms(request: Request, runs: Sequence[TargetRun]) -> dict[str, Mapping[str, float]]:
-    """What the bound of each value is made of; of several rows, those of the widest."""
+    """Stages of the bound of each value; of several rows, those of the row with the widest bound."""
     # Ids of probes are the same in every dtype, so a second run would overwrite the first.
     probes = [o.probe for each in runs[:1] for o in each.observations]
     terms = {p.id: {**_widest(p.bounds), **_random_walk(request, p)} for p in probes if p.bounds is not None}
@@ -398,7 +388,7 @@ def _widest(bound: Bounds) -> dict[str, float]:
 
 
 def observe(target: Any, loss: str | Loss | None = None, **options: Any) -> tuple[Observation, ...]:
-    """What a target answers on the cases of `verify` in the first dtype, beside the plain reference; nothing is judged.
+    """The outcomes of a target on the cases of `verify` in the first dtype, beside the plain reference, not judged.
 
     Parameters
     ----------
@@ -416,7 +406,7 @@ def observe(target: Any, loss: str | Loss | None = None, **options: Any) -> tupl
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """What `verify` would judge.
+    """The cases and the ways of calling that `verify` would judge.
 
     Attributes
     ----------
@@ -431,7 +421,7 @@ class PlannedRun:
 
 
 def planned(target: Any, loss: str | Loss | None = None, child: Any = None, **options: Any) -> PlannedRun:
-    """What `verify` would judge; the target is loaded, but not called.
+    """The cases and the ways of calling that `verify` would judge; the target is loaded, but not called.
 
     Parameters
     ----------

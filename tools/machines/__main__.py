@@ -81,7 +81,7 @@ def quick(_: Sequence[str]) -> None:
 
 
 def _not_conforming(line: Line) -> str:
-    """What is wrong with the verdicts on the programs of all losses; empty for nothing."""
+    """The verdicts that are wrong, in a sentence, on the programs of all losses; empty for none."""
     with tempfile.TemporaryDirectory() as folder:
         done = line.started(["-m", "tools.machines.vectors", str(Path(folder, "outputs.jsonl"))], capture_output=True)
     if done.returncode:

@@ -1,4 +1,4 @@
-"""How far NumPy's elementary functions are from the true ones, in units of the last place.
+"""Errors of NumPy's elementary functions, in units of the last place of the true number.
 
 `python -m tools.machines.functions FILE` writes what they return in this process; the truth is that of python-flint.
 """
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 POINTS = 200_000
-"""Of each function and format."""
+"""Number of points for each function and format."""
 SEED = 29
 
 
@@ -48,7 +48,7 @@ FORMATS = ("float64", "float32")
 
 
 def returned() -> dict[str, Any]:
-    """What NumPy returns by function, format and layout: neighbors are taken together, those apart one by one."""
+    """Results of NumPy by function, format and layout: neighbors are computed together, those apart one by one."""
     out = {}
     for name, function in FUNCTIONS.items():
         for dtype in FORMATS:

@@ -15,7 +15,7 @@ from nceref.output.words import counted
 ROOT = Path(__file__).parents[2]
 LEVELS, KERNEL, THREADS = "NPY_DISABLE_CPU_FEATURES", "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS"
 KERNELS = ("SkylakeX", "Haswell", "Nehalem")
-"""Of OpenBLAS, with AVX-512, with AVX2, and with neither."""
+"""Kernels of OpenBLAS: with AVX-512, with AVX2, and with neither."""
 COUNTS = (1, 2)
 """Threads of the BLAS."""
 ENVIRONMENTS = ("oldest", "newest")
@@ -55,7 +55,7 @@ class Line:
 
 @dataclass(frozen=True)
 class State:
-    """What took effect under a line; with `reason`, why the line cannot be run."""
+    """The settings that took effect under a line; with `reason`, why the line cannot be run."""
 
     effects: Mapping[str, Any] = field(default_factory=dict)
     reason: str = ""
@@ -74,7 +74,7 @@ class State:
 
 
 def state(line: Line) -> State:
-    """What takes effect under a line."""
+    """The settings that take effect under a line, read in a process that it starts."""
     if not Path(line.python).exists():
         return State(reason=f"there is no {line.python}; make test-machines makes it")
     done = line.started(["-c", STATE], capture_output=True)

@@ -36,10 +36,7 @@ def page(module: str) -> str:
 
 
 def public(module: str) -> dict[str, object]:
-    """The classes and functions that a module offers: those of its ``__all__``, else those it defines.
-
-    Result: objects by name.
-    """
+    """The classes and functions that a module offers, by name: those of its ``__all__``, else those it defines."""
     thing = importlib.import_module(module)
     names = getattr(thing, "__all__", None) or [n for n, x in vars(thing).items() if _defined(module, n, x)]
     objects = {name: getattr(thing, name) for name in names}

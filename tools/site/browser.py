@@ -13,18 +13,15 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "docs" / "browser"
 EXAMPLES = SOURCE / "examples"
 DEPENDENCIES = ("array-api-compat",)
-"""What nceref imports to judge a loss, beside NumPy, which comes with Pyodide."""
+"""Packages that nceref imports to judge a loss, beside NumPy, which comes with Pyodide."""
 PYODIDE = "NCEREF_PYODIDE"
 """The environment variable that names a folder with a release of Pyodide, to be served from the site."""
 _SERVED = ("pyodide*", "python_stdlib.zip", "numpy-*.whl")
-"""What the page needs of a release, which has hundreds of packages."""
+"""Files of a release of Pyodide that the page needs, of hundreds of packages."""
 
 
 def write(folder: Path) -> None:
-    """Write the page and the wheels.
-
-    `folder`: made anew.
-    """
+    """Write the page and the wheels into a new folder."""
     write_page(folder)
     options = ("--quiet", "--no-deps", "--no-build-isolation", "--constraint", str(ROOT / "constraints.txt"))
     subprocess.run(
@@ -37,11 +34,7 @@ def write(folder: Path) -> None:
 
 
 def write_pyodide(release: Path, folder: Path) -> None:
-    """Serve Python and NumPy from the site.
-
-    `release` and `folder`: with a release of Pyodide, and with the page. A release without Python or NumPy ends the
-    build.
-    """
+    """Copy Python and NumPy from a release of Pyodide to the site; a release without either ends the build."""
     (folder / "pyodide").mkdir()
     for pattern in _SERVED:
         if not (files := list(release.glob(pattern))):
@@ -59,7 +52,7 @@ def write_page(folder: Path) -> None:
 
 
 def _write_contents(folder: Path) -> None:
-    """What the page cannot know by itself: names of wheels, and the losses."""
+    """Write the facts that the page cannot know by itself: names of wheels, and the losses."""
     wheels = sorted(path.name for path in folder.glob("wheels/*.whl"))
     declared = [loss.declaration for loss in all_losses().values()]
     losses = {loss.name: {"summary": loss.summary, "inputs": [p.name for p in loss.parameters]} for loss in declared}
@@ -68,9 +61,9 @@ def _write_contents(folder: Path) -> None:
 
 
 def examples() -> list[dict[str, str]]:
-    """Broken losses to choose from: the first line of a file says what is wrong, its name which loss it should be.
+    """Broken losses to choose from, each with its ``title``, ``loss`` and ``source``; that of SimCLR comes first.
 
-    Result: ``title``, ``loss`` and ``source`` of each; that of SimCLR comes first.
+    The first line of a file says what is wrong, and its name which loss it should be.
     """
     files = sorted(EXAMPLES.glob("*.py"), key=lambda path: (path.stem != "nt_xent", path.stem))
     parts = [(path.stem, *path.read_text(encoding="utf-8").split("\n", 1)) for path in files]

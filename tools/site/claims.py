@@ -22,10 +22,7 @@ def _ids() -> re.Pattern[str]:
 
 
 def linked(text: str, folder: str = "../claims/") -> str:
-    """Words in Markdown in which the id of a claim leads to it.
-
-    `folder`: where the pages of the claims are, from the page that shows the words.
-    """
+    """Text in Markdown in which the id of a claim leads to it; `folder` is the path to the pages of the claims."""
     return _ids().sub(lambda one: f"[{one[1]}]({folder}{_chapters()[one[1]]}.md#{one[1].lower()})", text)
 
 
@@ -37,7 +34,7 @@ def _chapters() -> Mapping[str, str]:
 
 @cache
 def name_in_words(loss: str) -> re.Pattern[str]:
-    """What finds a loss in words: NT-Xent and "SupCon L_out and L_in" are the names nt_xent and supcon_in."""
+    """A pattern that finds a loss in text: NT-Xent and "SupCon L_out and L_in" are the names nt_xent and supcon_in."""
     return re.compile(r"\b" + loss.replace("_", r".{0,40}?(?:\bL_)?") + r"\b", re.IGNORECASE)
 
 
@@ -119,7 +116,7 @@ def page(chapter: Chapter) -> str:
 
 @cache
 def _sources() -> Mapping[str, str]:
-    """What each source is, by how the ids of its statements begin: from the table of the page of the sources."""
+    """The description of each source, by the prefix of the ids of its statements, from the page of the sources."""
     text = (Path(__file__).parents[2] / "docs" / "claims.md").read_text(encoding="utf-8").partition("## Sources")[2]
     rows = re.findall(r"^\| ([^|]+) \| ([A-Z, ]+) \| ([^|]+) \|$", text, re.MULTILINE)
     return {kind: f"**{name}** ({kinds}): {what}" for name, kinds, what in rows for kind in kinds.split(", ")}
@@ -176,7 +173,7 @@ def _short(text: str) -> str:
 
 
 def _verdict(claim: Claim) -> str:
-    """Its words, with a class for the color of their mark."""
+    """The words of a claim's verdict, with a class for the color of their mark."""
     words = claim.expected.value
     return f"[{words}]{{.verdict .{words.replace(' ', '-')}}}"
 

@@ -13,8 +13,8 @@ _LINK = re.compile(r'(\]\(|src=")([^)"#:\s]+)(?=[)"#])')
 def relinked(text: str, origin: PurePosixPath, page: PurePosixPath, places: Mapping[str, str]) -> str:
     """A page in Markdown with its relative links as they must be where it is shown.
 
-    `origin` and `page`: where the page lies and where it is shown, from the root of the clone. `places`: what is shown
-    elsewhere: its path, and where, from the root of the clone.
+    `origin` is the place of the page, and `page` where it is shown, both from the root of the clone. `places` maps
+    paths of files that are shown elsewhere to where they are shown.
     """
 
     def moved(link: re.Match[str]) -> str:
@@ -44,10 +44,7 @@ class _Page(HTMLParser):
 
 
 def broken(site: Path) -> Iterator[str]:
-    """The links of a finished site that lead nowhere within it.
-
-    `site`: a folder of HTML files. Each: page and link.
-    """
+    """The links, each with its page, that lead nowhere within a finished site, a folder of HTML files."""
     # What begins with an underscore belongs to Sphinx and its theme.
     paths = (path for path in sorted(site.rglob("*.html")) if not path.relative_to(site).parts[0].startswith("_"))
     read = {path: _Page() for path in paths}

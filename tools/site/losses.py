@@ -25,14 +25,14 @@ DOORS = {
     "PyTorch": "import nceref.torch",
     "JAX": "import nceref.jax",
 }
-"""How a program of each framework gets the losses."""
+"""The import line by which a program of each framework gets the losses."""
 Rows = Sequence[tuple[str, ...]]
 COLUMNS = 88
-"""Of a program on a page, so that it fits beside the lists of links."""
+"""Columns of a program on a page, so that it fits beside the lists of links."""
 
 
 def page(loss: LossFunction) -> str:
-    """All that is known about one loss."""
+    """The page of one loss, with all that is known about it."""
     declared = loss.declaration
     sections = {
         "": f"{escaped(declared.summary)}\n\n$$\n{declared.latex}\n$$\n\n{escaped(declared.notes)}",
@@ -103,7 +103,7 @@ def _kinks(loss: LossFunction) -> str:
 
 
 def _readings(loss: LossFunction) -> str:
-    """What is declared of chance, collapse, optimum and bounds, at sizes of an example."""
+    """The table of readings declared for chance, collapse, optimum and bounds, at sizes of an example."""
     if not loss.declaration.expectations:
         return ""
     expected = expected_readings(loss.name, _example(loss))

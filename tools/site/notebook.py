@@ -23,7 +23,7 @@ def _cell(cell: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _output(output: Mapping[str, Any]) -> str:
-    """What a reader of Jupyter sees: HTML, else Markdown with its formulas, else text."""
+    """The output of a cell as Jupyter shows it: HTML, else Markdown with its formulas, else text."""
     data = {kind: "".join(text) for kind, text in output.get("data", {"text/plain": output.get("text", "")}).items()}
     if "text/html" in data:
         return f":::{{container}} output\n```{{raw}} html\n{data['text/html']}\n```\n:::"

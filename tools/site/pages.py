@@ -13,7 +13,7 @@ from tools.site.links import relinked
 ROOT = Path(__file__).parents[2]
 GENERATED = PurePosixPath("docs/generated")
 KATEX = Path(os.environ.get("NCEREF_NODE", ROOT / ".venv")) / "node_modules/katex/dist"
-"""Where npm brings KaTeX."""
+"""The folder into which npm installs KaTeX."""
 
 
 def pages() -> Mapping[str, Callable[[], str]]:
@@ -50,7 +50,7 @@ SHOWN = {
 
 
 def places() -> Mapping[str, str]:
-    """What the site shows in another place: its path, and where, both from the root of the clone."""
+    """Files of the clone that the site shows in another place: path and place, both from the root of the clone."""
     files = {f"nceref/theory/claims/{chapter.name}.py": f"claims/{chapter.name}" for chapter in prove.chapters()}
     return {origin: f"{GENERATED}/{name}.md" for origin, name in {**MOVED, **SHOWN, **files}.items()}
 

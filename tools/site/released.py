@@ -1,4 +1,4 @@
-"""What a page of a loss says of released packages: in one process, and on several ranks."""
+"""The section of a loss's page about released packages: in one process, and on several ranks."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,10 +11,7 @@ from nceref.verification.audit.ranks import RANKS
 
 
 def section(loss: LossFunction) -> str:
-    """Targets of released packages, how to judge them, and the differences that are known.
-
-    Result: empty where no package has this loss.
-    """
+    """Targets of released packages, how to judge them, and known differences; empty where no package has this loss."""
     targets = [(p, t) for p in peers().values() for t in p.targets if t.loss == loss.name]
     if not targets:
         return ""
@@ -57,7 +54,7 @@ def _arguments(way: Mapping[str, Any]) -> str:
 
 
 def _reasons(target: PeerTarget, way: Mapping[str, Any] | None) -> str:
-    """What is known of a target in one process (`way` is None), or of one way to use it on several ranks."""
+    """Known differences of a target in one process (`way` is None), or of one way to use it on several ranks."""
     entries = (entry for entry in known.known() if entry.target == target.name and entry.ranks == way)
     said = dict.fromkeys(f"{escaped(entry.reason)} [Source]({entry.link})" for entry in entries)
     return " ".join(said) or "none"

@@ -44,7 +44,7 @@ def _others(entry: Any) -> Any:
 
 
 def _entries(base: Any, count: Any, read: Read) -> list[list[Any]]:
-    """As rows of one number: the anchor is 1, so that they are its similarities."""
+    """The entries as rows of one number: the anchor is 1, so that they are its similarities."""
     return [[read(base[entry])] for entry in range(1, int(read(count)) + 1)]
 
 

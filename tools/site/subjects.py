@@ -10,7 +10,7 @@ SUBJECTS = {
     "003": "temperature guide",
     "004": "PaCo note",
 }
-"""What each note is called on the site."""
+"""The name of each note on the site."""
 _FENCE = re.compile(r"^(`{3,}).*?^\1`*$", re.MULTILINE | re.DOTALL)
 _NUMBERED = re.compile(r"(?<![-\w])(source) (00[0-4])\b(?=(\W*))", re.IGNORECASE)
 

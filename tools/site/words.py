@@ -11,16 +11,16 @@ function splitQuery(query) {
   return query.match(/\d+(?:\.\d+)+|[a-z]+-\d+|[\p{L}\p{N}_]+/giu) || [];
 }
 """
-"""The same for what a reader looks for, in JavaScript: each of its words must be on the page."""
+"""The splitting of a reader's query into words, in JavaScript: each of its words must be on the page."""
 
 
 def words(text: str) -> list[str]:
-    """What a text is found by."""
+    """The words by which a search finds a text."""
     return [known for word in _WORD.findall(text) for known in (_rounded(word) if "." in word else _parts(word))]
 
 
 def _rounded(number: str) -> Iterator[str]:
-    """A reader has fewer digits than a page may print."""
+    """The number, and it rounded to fewer digits: a reader may have fewer than a page prints."""
     yield number
     decimals = len(number.partition(".")[2])
     if number.count(".") == 1:

@@ -38,10 +38,9 @@ def small_inputs(loss: Loss) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def small_cases(loss: Loss, second: bool = True) -> Iterator[VectorCase]:
-    """The small cases of a loss; those that have no proof are left out.
+    """The small cases of a loss, without the bugs that each case sees; those that have no proof are left out.
 
-    `second`: whether the decimal engine runs as well. Each: without the bugs that it sees. Raises `ArithmeticError`
-    where the two engines contradict each other.
+    With `second` the decimal engine runs as well. Raises `ArithmeticError` where the two engines contradict each other.
     """
     seen = set()
     for name, arguments in small_inputs(loss):
@@ -58,7 +57,7 @@ def small_cases(loss: Loss, second: bool = True) -> Iterator[VectorCase]:
 
 
 def _expected(loss: Loss, arguments: Mapping[str, Any], second: bool) -> tuple[str, dict[str, VectorOutput]]:
-    """What is expected of a case, and its outputs; empty for one that is no case."""
+    """The expectation of a case, and its outputs; empty for inputs that make no case."""
     probe = evaluate(loss, arguments)
     if probe.skip:
         # Refused because a setting demands it; what is not defined at all is no case.

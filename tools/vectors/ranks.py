@@ -94,7 +94,7 @@ def _times(factor: Any, enclosures: Any) -> Any:
 
 
 def _shard(contract: Contract, probe: Probe, rank: int) -> Probe:
-    """With gradients, so that there are bounds to take."""
+    """The shard of one rank with gradients, so that there are bounds to take."""
     return replace(contract.shard(probe, rank), grads=probe.grads)
 
 

@@ -18,7 +18,7 @@ def _block(image, text, scale, bias, places=None):
 
 
 def _passed(x, step):
-    """What the rank that many places before has."""
+    """The array of the rank that lies `step` places before this one."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
     out = torch.empty_like(x, memory_format=torch.contiguous_format)
     both = [

@@ -1,4 +1,4 @@
-"""What each case of the corpus tests, in words: clauses, and under each the geometries that belong to it."""
+"""Clauses that say what the cases of the corpus test, and under each the geometries that belong to it."""
 
 import re
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ class Clause:
     Attributes
     ----------
     name : str
-        For links.
+        Name in links.
     title, about : str
-        What it tests; a sentence.
+        Heading, and a sentence about what the cases test.
     geometries : mapping
-        Each geometry with what its rows are.
+        Geometries, each with a description of its rows.
     """
 
     name: str
@@ -94,9 +94,9 @@ CLAUSES = (
     ),
     Clause("own", "Your own batch", "What --inputs names.", {"given": "your rows"}),
 )
-"""In the order of a report; every geometry of the corpus is in one of them."""
+"""All clauses in the order of a report; every geometry of the corpus is in one of them."""
 _HASH = "-[0-9a-f]{8}$"
-"""What the id of a reference vector ends in."""
+"""The end of the id of a reference vector."""
 _CASE = re.compile(rf"^(?:large-)?(.*?)(?:(?!{_HASH})-(\d+(?:\.\d+)?(?:e[+-]?\d+)?))?(?:$|{_HASH})", re.DOTALL)
 _CLAUSE = {geometry: clause for clause in CLAUSES for geometry in clause.geometries}
 
@@ -104,7 +104,7 @@ _CLAUSE = {geometry: clause for clause in CLAUSES for geometry in clause.geometr
 def clause_of(case: str) -> tuple[Clause | None, str, float | None]:
     """The clause of a case, its geometry and its temperature; None where its id has none.
 
-    `case`: an id, such as ``aligned-0.07``, or that of a reference vector, ``aligned-0.07-7f3ac1d2``.
+    `case` is an id, such as ``aligned-0.07``, or that of a reference vector, ``aligned-0.07-7f3ac1d2``.
     """
     match = _CASE.match(case)
     assert match is not None

@@ -47,16 +47,19 @@ def corpus(
 ) -> tuple[Probe, ...]:
     """All probes of a suite, in a fixed order, the one that discriminates most first.
 
-    `loss`: the reference. `settings`: parameter name to a value, to ``...`` for a generated array, or to "views". What
-    is not named is as in the first variant of the loss; naming any array or labels sets aside all that the variant has
-    of these. `suite`: how many probes: about 30, 60, 200. `dtype`: the format of the run; inputs are rounded to it.
-    `seed`: of the generated rows. `reduction`: what the value is; with "none" gradients are those of the sum of the
-    rows. `algorithm`: which programs the bounds admit, see `implementation_bounds`. `fixed`: scalars that can only have
-    one value, because the target was made with it. They are not rounded. `forms`: parametrizations by scalar, of a
-    target that holds it: what it holds is rounded, and not the scalar. `resizing`: the sizes that all cases have, in
-    place of those of the suite. `most`: how many probes are evaluated, the first of the suite; 0: all. Result: arrays
-    in it are read-only and shared between calls. Raises `InputError` for a suite, format, reduction, setting or scalar
-    that does not exist.
+    `settings` maps parameter names to a value, to ``...`` for a generated array, or to "views". Parameters that are not
+    named are as in the first variant of the loss; naming any array or labels sets aside all of these that the variant
+    has. `suite` decides the number of probes, about 30, 60 or 200. `dtype` is the format of the run, to which inputs
+    are rounded, and `seed` is that of the generated rows. With the reduction "none" gradients are those of the sum of
+    the rows. `algorithm` says which programs the bounds admit, see `implementation_bounds`.
+
+    `fixed` has scalars that can only have one value, because the target was made with it; they are not rounded. `forms`
+    has the parametrizations by scalar of a target that holds it: the parameter is rounded there, and not the scalar.
+    `resizing` has sizes for all cases, in place of those of the suite. Only the first `most` probes are evaluated; 0:
+    all.
+
+    Arrays in the result are read-only and shared between calls. Raises `InputError` for a suite, format, reduction,
+    setting or scalar that does not exist.
     """
     fixed = dict(fixed or {})
     _check(loss, settings, suite, dtype, reduction, fixed)
@@ -98,7 +101,7 @@ def _evaluated(
 
 
 def _has_meaning(probe: Probe) -> bool:
-    """Not so a batch of one that only a policy gives a value."""
+    """Whether a probe is judged at all; a batch of one is not where only a policy gives it a value."""
     return bool(probe.loss.single or probe.skip or not probe.id.startswith("single"))
 
 
@@ -142,11 +145,10 @@ def designed_inputs(
     forms: Mapping[str, str] | None = None,
     resizing: Resizing = NO_RESIZING,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Ids and inputs of a suite, without their references; parameters as for `corpus`.
+    """Ids and inputs of a suite, without their references; the parameters are those of `corpus`.
 
-    With a fixed temperature, or none at all, every geometry comes once.
-
-    Each: id of the case, and arguments by name: numbers of the format, read-only arrays.
+    With a fixed temperature, or none at all, every geometry comes once. Inputs are numbers of the format and read-only
+    arrays, by argument name.
     """
     hot = [p.name for p in loss.parameters if p.name in INVERSE_TEMPERATURES]
     given = {**settings, **fixed}
@@ -281,12 +283,12 @@ def evaluate(
 ) -> Probe:
     """One probe for given inputs: the reference, and how far a right program may be from it.
 
-    `loss`: the reference. `inputs`: arguments by name, numbers of `dtype`. `dtype` and `reduction` and `algorithm`: as
-    in `corpus`. `id`: of the probe. `cotangent`: with the reduction "none", what each row counts in the gradients, at
-    most 1 in size; default: ones. `forms`: parametrizations by scalar, of a target that holds it: the bounds are wider
-    by what rounds there. `against`: what a program is compared with, see `implementation_bounds`. Result: with `skip`
-    where the reference refuses the inputs, and without gradients on a kink. Raises `InputError` for a reduction that
-    the loss does not have.
+    `inputs` are numbers of `dtype`, by argument name; `id` is that of the probe; `reduction` and `algorithm` are those
+    of `corpus`. With the reduction "none", `cotangent` is the weight of each row in the gradients, at most 1 in size;
+    default: ones. `forms` has the parametrizations by scalar of a target that holds it: the bounds are wider by the
+    rounding there. `against` is what a program is compared with, see `implementation_bounds`. The probe has `skip`
+    where the reference refuses the inputs, and no gradients on a kink. Raises `InputError` for a reduction that the
+    loss does not have.
     """
     choose_reduction(loss, reduction)
     refused = Probe(id, loss, inputs, dtype, reduction, cotangent=cotangent, forms=forms or {})

@@ -21,12 +21,11 @@ ENDINGS = (".npz", ".safetensors")
 
 
 def read_inputs(path: Any, loss: Loss) -> dict[str, Any]:
-    """The inputs of a loss that a file has.
+    """The inputs of a loss that a file has: float64 arrays, int64 labels, and floats, by the name of the input.
 
-    `path`: a file ``.npz`` or ``.safetensors`` with arrays under the names of inputs, or under other names for them.
-    Result: float64 arrays, int64 labels, and floats, by the name of the input. Raises `InputError` if the file cannot
-    be read, or has an array that is no input, is not finite, or is too large. Pickled objects are never loaded. Raises
-    `UnavailableError` without the package that reads safetensors.
+    `path` is a file ``.npz`` or ``.safetensors`` with arrays under the names of inputs, or under other names for them.
+    Raises `InputError` if the file cannot be read, or has an array that is no input, is not finite, or is too large;
+    `UnavailableError` without the package that reads safetensors. Pickled objects are never loaded.
     """
     stored = _arrays(path)
     known = {p.name: p for p in loss.parameters if isinstance(p, Array | Labels | Scalar)}
@@ -64,9 +63,9 @@ def given_inputs(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Cases of a user's own batch: at the temperature that it has, or that is fixed, or at usual ones.
 
-    `given`: what `read_inputs` has read. `settings`: what the target intends. `dtype`: the format of the run: arrays
-    and scalars are rounded to it. `fixed`: scalars that the target was made with. Each: id, such as ``given-0.07``,
-    which begins with `GIVEN`, and inputs.
+    `given` is the result of `read_inputs`, and `settings` are the conventions that the target intends. Arrays and
+    scalars are rounded to `dtype`, but for those in `fixed`, which the target was made with. Each case is its inputs
+    with an id that begins with `GIVEN`, such as ``given-0.07``.
     """
     plain = {name: x for name, x in settings.items() if x is not ...}
     scalars = {p.name: p.default for p in loss.parameters if isinstance(p, Scalar) and isinstance(p.default, float)}
@@ -82,7 +81,7 @@ def given_inputs(
 
 
 GIVEN = "given"
-"""How the ids of cases of a user's own batch begin; no id of the suites begins so."""
+"""The prefix of the ids of cases of a user's own batch; no id of the suites begins with it."""
 USUAL = (0.3, 0.07, 0.01)
 """Temperatures at which a batch is judged that has none."""
 

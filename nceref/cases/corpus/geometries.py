@@ -1,4 +1,4 @@
-"""Where the rows of the corpus stand, and which temperatures they are judged at.
+"""Geometries of the corpus: where its rows stand, and which temperatures they are judged at.
 
 Rows are never of length 1, views are not mirror images of each other, and sizes differ: a batch that is too regular
 gives many conventions the same number.
@@ -25,10 +25,11 @@ CLASSES = {"N": 8, "D": 3, "E": 3, "C": 3}
 """Three classes of 3, 3 and 2 samples."""
 
 BIASES = (-5.0, -10.0, 6.0, -7.5)
-"""Of the losses that add one; probes take turns."""
+"""Biases of the losses that add one; probes take turns."""
 SHARES = (None, 0.15, None, 0.8, 0.4)
-"""Where in its typical range a hyperparameter lies that nobody has set; None: at its default. Probes take turns,
-and there are not as many as temperatures: each temperature meets each of them.
+"""Place, in its typical range, of a hyperparameter that nobody has set; None: at its default.
+
+Probes take turns, and there are not as many places as temperatures: each temperature meets each place.
 """
 
 
@@ -74,13 +75,13 @@ def _zero(rng: Generator, shape: tuple[int, ...], twin: Array | None) -> Array:
 
 
 def _scattered(rng: Generator, shape: tuple[int, ...], twin: Array | None) -> Array:
-    """Lengths between 1/16 and 8."""
+    """Rows of lengths between 1/16 and 8."""
     x = _designed(rng, shape, twin)
     return x * 2.0 ** rng.integers(-4, 4, (*shape[:-1], 1))
 
 
 def _extreme(rng: Generator, shape: tuple[int, ...], twin: Array | None) -> Array:
-    """Lengths of about 1e-4 and 1e4, in turns of three: partners have both."""
+    """Rows of lengths of about 1e-4 and 1e4, in turns of three: partners have both."""
     x = _designed(rng, shape, None)
     x = x if twin is None else x + 0.7 * twin / np.linalg.norm(twin, axis=-1, keepdims=True)
     turns = np.arange(math.prod(shape[:-1])).reshape(*shape[:-1], 1) + (twin is not None)
@@ -88,20 +89,14 @@ def _extreme(rng: Generator, shape: tuple[int, ...], twin: Array | None) -> Arra
 
 
 def short(x: Array) -> Array:
-    """The rows with lengths between 0.3 and 0.95, for losses whose inner products must be cosines.
-
-    `x`: a row of zeros stays as it is.
-    """
+    """The rows with lengths between 0.3 and 0.95, for losses whose inner products must be cosines; zeros stay zeros."""
     peak = np.linalg.norm(x, axis=-1, keepdims=True)
     lengths = 0.3 + 0.65 * (np.arange(x.shape[0]) % 4 / 3).reshape(-1, *[1] * (x.ndim - 1))
     return x * lengths / np.where(peak > 0, peak, 1.0)
 
 
 def turn_vectors(loss: Loss, geometry: str, inputs: dict[str, Any]) -> None:
-    """Do to logits that are given what a geometry does to rows.
-
-    `geometry`: a key of `PLACES`. `inputs`: arguments by name; the vectors are changed in place.
-    """
+    """Do to given logits what a geometry, a key of `PLACES`, does to rows; the vectors in `inputs` change in place."""
     arrays = [p for p in loss.parameters if isinstance(p, spec.Array)]
     names = [p.name for p in arrays if p.like == "vector" and not p.constant]
     if not names or any(p.like == "embedding" for p in arrays):
@@ -154,7 +149,7 @@ PLACES: dict[str, Geometry] = {
 }
 """Rows, sizes that differ from those of the suite, and arguments."""
 LARGEST = "n1025"
-"""Of two views in one matrix it has half the samples, so that this has no more rows."""
+"""The largest geometry; with two views in one matrix it has half the samples, so that its rows are no more."""
 
 # The case that discriminates most stands first: the self-test and the invariances take the first that serves.
 # No temperature and no size belongs to one geometry alone, so that what fails can be told by the cases that pass.
@@ -176,7 +171,7 @@ STANDARD = (
 )  # fmt: skip
 EVERY = (0.3, 0.07, 0.001, 0.01, 5.0, 1.0, 0.0001)
 FEW = {"n127": (0.3, 0.07), "n128": (0.3, 0.07), "n129": (0.3, 0.07), "n1025": (0.3, 0.07)}
-"""Those that take long, of the full suite."""
+"""Temperatures of the geometries that take long, in the full suite."""
 SUITES: dict[str, tuple[tuple[str, tuple[float, ...]], ...]] = {
     "quick": QUICK,
     "standard": STANDARD,
@@ -188,7 +183,7 @@ SUITES: dict[str, tuple[tuple[str, tuple[float, ...]], ...]] = {
 def sites(suite: str) -> Iterator[tuple[str, str, float, dict[str, int]]]:
     """Name, geometry, temperature and sizes of all probes of a suite, in order.
 
-    Each: a large batch has another name than the geometry that it shares.
+    A large batch has another name than the geometry that it shares.
     """
     for geometry, temperatures in SUITES[suite]:
         for temperature in temperatures:

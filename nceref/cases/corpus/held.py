@@ -20,10 +20,10 @@ _STEP = 1e-5
 
 
 def held_bounds(probe: Probe, reference: Callable[[Mapping[str, Any]], Answer]) -> Bounds:
-    """The bounds of a probe with what the rounding of a parameter, and of the function of it, adds.
+    """The bounds of a probe, widened by the rounding of a parameter that a module holds, and of the function of it.
 
-    `probe`: with the answer, the bounds of a program that is handed the inputs themselves, and `forms`. `reference`:
-    value and gradients for other inputs. Result: what is added is twice the first-order effect of that rounding.
+    `probe` has the answer, `forms`, and the bounds of a program that is handed the inputs themselves; `reference` gives
+    value and gradients for other inputs. Twice the first-order effect of that rounding is added.
     """
     assert probe.bounds is not None
     storage, added = FORMATS[probe.dtype].storage, 0.0 * np.asarray(probe.value)

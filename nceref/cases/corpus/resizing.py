@@ -16,7 +16,7 @@ MOST_ROWS, MOST_FEATURES = 2048, 65536
 
 @dataclass(frozen=True)
 class Resizing:
-    """What becomes of the sizes of a suite.
+    """Changes to the sizes of a suite.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Resizing:
 
     @property
     def words(self) -> str:
-        """What all cases have; empty where there is no such size."""
+        """The sentence about sizes that all cases share; empty if there are none."""
         listed = [f"{letter} = {n}" for letter, n in self._fixed.items() if letter != "E"]
         return f"{', '.join(listed)} in all cases" if listed else ""
 
@@ -54,9 +54,9 @@ class Resizing:
         return not (designed and about and about <= self._fixed.keys())
 
     def place(self, geometry: Geometry, usual: Mapping[str, int]) -> Geometry:
-        """The geometry with all its sizes as they are wanted.
+        """The geometry with its sizes changed as asked for.
 
-        `geometry`: rows, sizes of its own, and arguments. `usual`: the sizes of the suite.
+        `geometry` is rows, sizes of its own, and arguments; `usual` are the sizes of the suite.
         """
         rows, own, extra = geometry
         sizes = {**usual, **own, **self._fixed}
@@ -68,9 +68,9 @@ NO_RESIZING = Resizing()
 
 
 def parse_shape(name: str, value: Any) -> tuple[int, ...]:
-    """N and D, and C or 0, from text such as ``64,512`` or from integers.
+    """The sizes N and D, and C or 0, from text such as ``64,512`` or from integers.
 
-    `name`: of the option. Raises `InputError` if it is something else, or too large for dense bounds.
+    Errors name the option `name`. Raises `InputError` for anything else, and for sizes too large for dense bounds.
     """
     parts = value.split(",") if isinstance(value, str) else list(value)
     try:

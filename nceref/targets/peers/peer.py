@@ -24,9 +24,9 @@ class PeerTarget:
     Attributes
     ----------
     name : str
-        As in ``lightly-ntxent``.
+        Name, such as ``lightly-ntxent``.
     path : str
-        Where it is imported from, such as ``lightly.loss:NTXentLoss``; empty if the name alone stands for it.
+        Import path, such as ``lightly.loss:NTXentLoss``; empty if the name alone stands for it.
     loss : str
         The loss of the reference that it claims to be.
     call : callable
@@ -37,7 +37,7 @@ class PeerTarget:
     floats : tuple of str
         Scalars that the peer takes as plain numbers, mostly in its constructor: their gradient cannot be judged.
     omits : str
-        What is not judged: what either side has and the other has not.
+        Parts that are not judged, since only one of both sides has them.
     also : tuple of str
         Other paths that it is usually imported by.
     init : mapping
@@ -69,7 +69,7 @@ class PeerTarget:
 
     @property
     def address(self) -> str:
-        """Where `call` is, as the text of a target: another process can load it."""
+        """The import path of `call`, as a target is named: another process can load it."""
         return f"{self.call.__module__}:{self.call.__qualname__}"
 
 
@@ -100,18 +100,18 @@ class Peer:
     Attributes
     ----------
     name : str
-        Of the distribution; the file is named like it.
+        Name of the distribution, and of the file.
     package : str
-        Of the module that is imported.
+        Name of the module that is imported.
     pip : str
-        What to give to ``pip install``; empty for a checkout.
+        Argument of ``pip install``; empty for a checkout.
     link : str
-        Where the project lives.
+        Address of the project.
     targets : tuple of PeerTarget
     framework : str
         ``torch`` or ``jax``.
     checkout : Checkout or None
-        Where its files come from, if it is not installed by pip.
+        Source of its files, if it is not installed by pip.
     """
 
     name: str
@@ -124,7 +124,7 @@ class Peer:
 
     @property
     def command(self) -> str:
-        """How to get it."""
+        """The command that installs the package, or clones its repository and names the checkout."""
         if self.checkout is None:
             return f"pip install {self.pip}"
         return f"git clone {self.link}, then --checkout {self.name}=PATH or {self.checkout.variable}=PATH"
@@ -151,10 +151,10 @@ def peers() -> Mapping[str, Peer]:
 
 
 def find(text: str) -> tuple[Peer, PeerTarget] | None:
-    """Look a target up.
+    """The peer and its target of that name or import path; None if no peer declares it.
 
-    `text`: its name, such as ``lightly-ntxent``, or an import path, such as ``lightly.loss:NTXentLoss``, with a point
-    in place of the colon as well. Result: none if no peer declares it.
+    `text` is a name, such as ``lightly-ntxent``, or an import path, such as ``lightly.loss:NTXentLoss``, also with a
+    point in place of the colon.
     """
     for peer in peers().values():
         for target in peer.targets:
@@ -170,10 +170,9 @@ def get(text: str) -> tuple[Peer, PeerTarget]:
 
 
 def installed_version(name: str) -> str | None:
-    """The version of a peer, or of another package; None where it is not here.
+    """The version of a peer, or of another distribution; None where it is not installed.
 
-    `name`: of a peer or a distribution. Result: without the local part, such as ``+cpu``: what is known of a package
-    holds for a release.
+    The local part, such as ``+cpu``, is left out: known differences are those of a release.
     """
     return peers()[name].version if name in peers() else _release(name)
 
@@ -203,10 +202,8 @@ def _digest(peer: Peer, root: str) -> str:
 def checkouts(given: Mapping[str, str | os.PathLike[str]]) -> Iterator[None]:
     """Name the folders of checkouts by peer, as ``--checkout NAME=PATH`` does.
 
-    They are handed on in environment variables, so that child processes see them.
-
-    `given`: name of the peer to a folder. Raises `InputError` if a name is not that of a peer with a checkout, or its
-    folder does not hold the files.
+    They are handed on in environment variables, so that child processes see them. Raises `InputError` if a name is not
+    that of a peer with a checkout, or its folder does not hold the files.
     """
     wanted = {}
     for name, path in given.items():
@@ -239,10 +236,10 @@ def _file(peer: Peer, root: str | os.PathLike[str], name: str) -> Path:
 def load(name: str, file: str, stand_ins: Mapping[str, Mapping[str, Any]] | None = None) -> ModuleType:
     """Load one file of a package or a checkout by itself, without importing what lies around it.
 
-    `name`: of the peer. `file`: path of the file inside the checkout, or beside the other installed packages.
-    `stand_ins`: modules that the file imports, each with the names that it needs of it. Result: it is not entered into
-    `sys.modules`. Raises `UnavailableError` if the package is not installed, or no folder of the checkout was given.
-    Raises `InputError` if there is no such file in it.
+    `name` is that of the peer, and `file` a path inside the checkout, or beside the other installed packages.
+    `stand_ins` are modules that the file imports, each with the names that it needs. The module is not entered into
+    `sys.modules`. Raises `UnavailableError` if the package is not installed, or no folder of the checkout was given;
+    `InputError` if there is no such file in it.
     """
     peer = peers()[name]
     peer.require()

@@ -102,17 +102,17 @@ class ChildRunner:
     def start(self) -> None:
         """Start the process and wait until the target is loaded.
 
-        Raises `NcerefError` whatever loading raised there, or a `TargetError` if it took too long or died;
-        `UnavailableError` where it cannot be isolated.
+        Raises the `NcerefError` that loading raised there, `TargetError` if it took too long or died, and
+        `UnavailableError` where the process cannot be isolated.
         """
         assert self._load_request is not None
         self._launch(folder_of(self._load_request.text))
         self._load()
 
     def contents(self, request: ModuleRequest) -> ModuleContents:
-        """What a module has, imported in the process, which is started where there is none.
+        """The contents of a module, imported in the process, which is started where there is none.
 
-        Raises `NcerefError` whatever importing raised there, or a `TargetError` if it took too long or ended the
+        Raises the `NcerefError` that importing raised there, and `TargetError` if it took too long or ended the
         process.
         """
         if not self.running:
@@ -194,7 +194,7 @@ class ChildRunner:
         self._errors.close()
 
     def call(self, request: CallRequest, twice: bool = False, answer: Any = None) -> Outcome:
-        """What the target does with a request, or the outcome of an answer that is known."""
+        """The outcome of a request to the target, or of an answer that is known."""
         if len(self._in_a_row) >= GIVE_UP:
             last = self._in_a_row[-1]
             row = counted(GIVE_UP, "case")
@@ -221,7 +221,7 @@ class ChildRunner:
     def _answer(
         self, request: LoadRequest | CallRequest | ModuleRequest, message: Any, seconds: float, limit: str
     ) -> Any:
-        """What was asked for, or the outcome that stands for none; an error of the child is raised if it is due."""
+        """The answer to a request, or the outcome that replaces it; an error of the child is raised if it is due."""
         self._send(message, messages.limits(request))
         try:
             answer = messages.checked(self._exchange.receive(seconds, self._ended), request)
@@ -279,7 +279,7 @@ class ChildRunner:
         return self._process.poll() is not None
 
     def _how(self) -> str:
-        """How the process has ended."""
+        """The sentence about how the process has ended: its exit code or signal, and the reason in its last lines."""
         code = self._process.returncode
         # Who isolates it ends as a shell does.
         code = 128 - code if self._isolate and code > 128 else code
@@ -288,7 +288,7 @@ class ChildRunner:
         return f"ends the process with {how}{why}"
 
     def _reason_in(self, lines: Sequence[str]) -> str:
-        """Which of the last lines says why the process has ended."""
+        """The one of the last lines that says why the process has ended."""
         return lines[-1]
 
     def _last_lines(self) -> list[str]:

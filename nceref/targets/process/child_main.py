@@ -94,7 +94,7 @@ class Answers:
         return messages.target_message(self._target)
 
     def _listed(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """What a module has."""
+        """The message with the contents of a module."""
         request = ModuleRequest(message["module"], message["package"])
         _add_to_path(request.text)
         return contents_message(contents_of(request))

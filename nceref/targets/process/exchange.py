@@ -41,7 +41,7 @@ def awaited(answers: "queue.Queue[Any]", seconds: float, ended: Callable[[], boo
 class Exchange:
     """Requests and answers, one after the other.
 
-    `requests` and `replies`: closed by `thread`, once both ends are done with them.
+    `thread` closes the pipes `requests` and `replies` once both ends are done with them.
     """
 
     def __init__(self, requests: IO[bytes], replies: IO[bytes]) -> None:
@@ -58,11 +58,11 @@ class Exchange:
         self._jobs.put((packed(self._number, content), self._number, limits))
 
     def receive(self, seconds: float, ended: Any) -> Any:
-        """The answer.
+        """The next answer.
 
-        `seconds`: how long to wait for it. `ended`: whether the process is gone: what it has started may hold the pipe
-        open. Raises `TimeoutError` if there is none in time. Raises `EOFError` if the pipe is closed, or the process
-        gone. Raises `WireError` if what comes is no answer.
+        It is awaited for `seconds`. `ended` says whether the process is gone: other processes that it has started may
+        hold the pipe open. Raises `TimeoutError` if there is no answer in time, `EOFError` if the pipe is closed or the
+        process gone, and `WireError` for anything that is no answer.
         """
         return awaited(self._answers, seconds, ended).content
 

@@ -19,8 +19,8 @@ _LOOPBACK = {"linux": "lo", "darwin": "lo0"}
 def join(group: Mapping[str, Any]) -> None:
     """Become a rank: a process group of gloo, by a file and the loopback device.
 
-    `group`: ``rank``, ``world_size``, and ``store``, the path of a file that all ranks of this group share. Raises
-    `UnavailableError` if PyTorch is missing, or has no gloo here.
+    `group` has the ``rank``, the ``world_size``, and the ``store``, the path of a file that all ranks of this group
+    share. Raises `UnavailableError` if PyTorch is missing, or has no gloo here.
     """
     try:
         import torch
@@ -52,10 +52,10 @@ def leave() -> None:
 
 
 def waiting_in(frame: FrameType | None) -> str:
-    """What a thread is in: the collective, if it is in one, and the last line of the target's own code.
+    """The collective that a thread is in, if any, and the last line of the target's own code.
 
-    `frame`: the innermost one of the thread. Result: such as ``all_gather (loss.py, line 12)``; empty where nothing is
-    known.
+    `frame` is the innermost one of the thread. The result is such as ``all_gather (loss.py, line 12)``; it is empty
+    where nothing is known.
     """
     collective = place = ""
     own = str(Path(__file__).parents[2])

@@ -1,4 +1,4 @@
-"""Where a child begins: on Linux it splits into the target's process and a guard that collects what the target starts.
+"""Start of a child: on Linux it splits into the target's process and a guard that collects what the target starts.
 
 The guard is the reaper of the whole tree: a process that detaches itself becomes the guard's child, so that it is seen
 and ended. Nothing that takes long is imported before the split.
@@ -40,7 +40,7 @@ def execute() -> None:
 
 
 def _split() -> bool:
-    """Where there can be a guard, go on beside it, in the target's process."""
+    """Go on in the target's process beside a guard; False where the system has no guard."""
     if sys.platform != "linux" or not tree.AVAILABLE:
         return False
     # Where the caller ignores it, there would be nothing to wait for.
@@ -78,7 +78,7 @@ def _isolate(plan: list[str]) -> None:
 
 
 def _status(process: int) -> int:
-    """How a process ends, and with it what else is in its group; others are taken away meanwhile."""
+    """The exit status of a process; other children are collected meanwhile, and its group is killed with it."""
     while (dead := _dead()) != process:
         os.waitpid(dead, 0)
     # Until it is taken away, its number is that of its group and nobody else's.

@@ -28,16 +28,16 @@ _PATIENCE = 60.0
 
 @dataclass(frozen=True)
 class Isolation:
-    """How a process is isolated.
+    """A way to isolate a process: what its command line begins and ends with.
 
     Attributes
     ----------
     name : str
-        What a report calls it: ``bubblewrap`` or ``namespaces``.
+        Name in a report: ``bubblewrap`` or ``namespaces``.
     prefix : tuple of str
-        What the command line begins with.
+        First words of the command line.
     arguments : tuple of str
-        What it ends with: for the guard.
+        Last words of the command line, for the guard.
     """
 
     name: str
@@ -46,10 +46,9 @@ class Isolation:
 
 
 def isolation(folder: Path) -> Isolation:
-    """What isolates processes on this system.
+    """The way to isolate processes on this system; the target's `folder` is visible inside.
 
-    `folder`: of the target, which is to be seen inside. Raises `UnavailableError` if nothing does: the message has what
-    is missing.
+    Raises `UnavailableError` if no way works: the message says what is missing.
     """
     return _chosen(folder, Path.cwd(), tuple(sys.path))
 
@@ -91,7 +90,7 @@ def _namespaces(kept: Iterable[str], private: Iterable[str]) -> Isolation:
 
 
 def _failure(candidate: Isolation) -> str:
-    """Why it does not work, found out by trying; empty if it does."""
+    """The reason why a way does not work, found out by trying it; empty if it does."""
     command = [*candidate.prefix, sys.executable, "-P", "-c", _PROBE, json.dumps(sys.path), *candidate.arguments]
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE, check=False)

@@ -18,9 +18,9 @@ _UNREAD = 100
 
 
 class LineExchange:
-    """Lines out and lines in.
+    """Lines to a program and lines that it prints.
 
-    `requests` and `replies`: closed by the threads, once both ends are done with them.
+    The threads close the pipes `requests` and `replies` once both ends are done with them.
     """
 
     def __init__(self, requests: IO[bytes], replies: IO[bytes]) -> None:
@@ -69,7 +69,7 @@ class LineExchange:
             self._answers.put(self._last(replies))
 
     def _last(self, replies: IO[bytes]) -> Exception:
-        """What stands behind all lines, which are handed on."""
+        """The exception after the last line: the end of the stream, or too much output. Lines are queued as answers."""
         parts: list[bytes] = []
         size = 0
         while chunk := _chunk(replies):

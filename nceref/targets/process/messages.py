@@ -1,4 +1,4 @@
-"""What is said over the pipe to a target's process, and the checks of all that comes back.
+"""Messages over the pipe to a target's process, and the checks of everything that comes back.
 
 The parent asks for a target to be loaded or called; the child answers with a target, an outcome or an error. The parent
 takes nothing from an answer that it knows itself, and refuses a field, type, shape, name or size that it has not asked
@@ -28,7 +28,7 @@ TEXT = 4000
 """Characters of one text."""
 HEADER = 1 << 18
 WHERE = "where"
-"""Asks a child that does not answer what it is in."""
+"""The question to a child that does not answer: where in the code it is."""
 WITHOUT_PIPE = 71
 """Exit code of a child whose pipe is closed at its own end: it cannot say so."""
 # The special one first: an error is sent as the first kind that it is.
@@ -37,7 +37,7 @@ _ERRORS: dict[str, type[NcerefError]] = {
 }
 _PARAMETERS: dict[str, type] = {kind.__name__: kind for kind in (Array, Labels, Scalar, Choice)}
 _TROUBLES = ("", "raises", "exits", "wrong-shape", "not-a-number-type")
-"""Those that a child reports; that it hangs or dies is the parent's to say."""
+"""Troubles that a child reports; the parent itself notices that a child hangs or dies."""
 _REMARKS = (
     "prints",
     "modifies-inputs",
@@ -54,7 +54,7 @@ _UNUSED: dict[str, Any] = {
     "plan": None,
     "properties": {},
 }
-"""Of a loss, what a target has no use for: a child that imports no formula starts in half the time."""
+"""Fields of a loss that a target does not use: a child that imports no formula starts in half the time."""
 
 
 def load_message(request: LoadRequest) -> dict[str, Any]:
@@ -79,12 +79,12 @@ def call_message(request: CallRequest, twice: bool, answer: Any) -> dict[str, An
 
 
 def call_request(message: Mapping[str, Any]) -> tuple[CallRequest, bool, Any]:
-    """The three parts of `call_message`."""
+    """The request, the flag and the known answer that a message of `call_message` holds."""
     return CallRequest(**message["call"]), message["twice"], message["answer"]
 
 
 def target_message(target: ResolvedTarget) -> dict[str, Any]:
-    """What a child has found out about the target."""
+    """The message with what a child has found out about the target."""
     return {
         "kind": "target",
         "framework": target.framework,
@@ -102,7 +102,7 @@ def target_message(target: ResolvedTarget) -> dict[str, Any]:
 
 
 def outcome_message(outcome: Outcome) -> dict[str, Any]:
-    """What a target did."""
+    """The message with the outcome of a call."""
     return {
         "kind": "outcome",
         "value": None if outcome.value is None else np.asarray(outcome.value),
@@ -115,12 +115,12 @@ def outcome_message(outcome: Outcome) -> dict[str, Any]:
 
 
 def where_message(place: str) -> dict[str, Any]:
-    """What a target is in that does not return."""
+    """The message with the place in the code that a target does not return from."""
     return {"kind": "where", "place": _cut(place)}
 
 
 def where(message: Any) -> str:
-    """The place of `where_message`, or nothing."""
+    """The place that a message of `where_message` holds; empty for any other message."""
     try:
         return _text(message["place"]) if message["kind"] == "where" else ""
     except (WireError, TypeError, KeyError):
@@ -128,7 +128,7 @@ def where(message: Any) -> str:
 
 
 def error_message(error: NcerefError) -> dict[str, Any]:
-    """An error that the parent raises in its place."""
+    """The message with an error, which the parent raises in place of the child."""
     kind = next(name for name, known in _ERRORS.items() if isinstance(error, known))
     return {"kind": "error", "name": kind, "sentence": _cut(str(error))}
 
@@ -177,7 +177,7 @@ def module_message(request: ModuleRequest) -> dict[str, Any]:
 
 
 def limits(request: LoadRequest | CallRequest | ModuleRequest) -> Limits:
-    """How large an answer may be: the arrays of a call are the value and the gradients by its inputs."""
+    """Limits on the size of an answer: the arrays of a call are the value and the gradients by its inputs."""
     if isinstance(request, ModuleRequest):
         return Limits(4 * HEADER, 0)
     if isinstance(request, LoadRequest):
@@ -188,10 +188,9 @@ def limits(request: LoadRequest | CallRequest | ModuleRequest) -> Limits:
 def checked(
     message: Any, request: LoadRequest | CallRequest | ModuleRequest
 ) -> ResolvedTarget | Outcome | ModuleContents | NcerefError:
-    """The answer to a request.
+    """The answer to a request, out of plain data that anybody may have written.
 
-    `message`: plain data that anybody may have written. `request`: what was asked for. Raises `WireError` for anything
-    that is no answer to this request.
+    Raises `WireError` for anything that is no answer to this request.
     """
     kind = message.get("kind") if isinstance(message, dict) else None
     if kind == "error":
@@ -252,7 +251,7 @@ def _paths(content: Any, request: LoadRequest) -> dict[str, str]:
 
 
 def _path(content: Any) -> str:
-    """Of a parameter, as ``named_parameters`` has it."""
+    """The path of a parameter in the form of ``named_parameters``; raises `WireError` for any other text."""
     if not re.fullmatch(r"\w+(\.\w+)*", path := _text(content)):
         raise WireError
     return path
@@ -306,7 +305,7 @@ def _value(value: Any, request: CallRequest) -> Any:
 
 
 def _rows(request: CallRequest) -> int:
-    """How many numbers the value may have; where no shape is known, no more than the inputs have together."""
+    """Largest size of the value; where no shape is known, the size of all inputs together."""
     if request.reduction != "none":
         return request.devices or 1
     if request.shape is not None:
@@ -346,7 +345,7 @@ def _line(text: str) -> str:
 
 
 def _text(content: Any, made: Callable[[str], str] = _line) -> str:
-    """A text as it may be shown."""
+    """A text in the form that `made` gives it; raises `WireError` for no text, and for one longer than `TEXT`."""
     if not isinstance(content, str) or len(content) > TEXT:
         raise WireError
     return made(content)

@@ -1,4 +1,4 @@
-"""What a module has that may be a loss: listed in the process that imports it, checked where it arrives."""
+"""Contents of a module that may be a loss: listed in the process that imports it, checked where they arrive."""
 
 import inspect
 import pkgutil
@@ -27,7 +27,7 @@ class ModuleRequest:
 
     @property
     def text(self) -> str:
-        """As a target of it would begin."""
+        """The beginning of the text that names a target of the module."""
         return f"{self.place}:"
 
 
@@ -46,7 +46,7 @@ class NamedCallable:
 
 @dataclass(frozen=True)
 class ModuleContents:
-    """What a module shows: callables of its package, and its public modules, those of tests left out."""
+    """Callables of a module that its package defines, and its public submodules but for those of tests."""
 
     callables: tuple[NamedCallable, ...] = ()
     submodules: tuple[str, ...] = field(default=())

@@ -35,10 +35,10 @@ def enter() -> None:
 
 
 def furnish(kept: Iterable[str], private: Iterable[str]) -> None:
-    """Make the file system read-only, replace what is private, and give up the right to change that.
+    """Make the file system read-only, replace private folders by empty ones, and give up the right to change that.
 
-    `kept`: folders and files inside private ones that are to be seen all the same. `private`: folders that are replaced
-    by empty ones. Raises `OSError` if the system does not permit it.
+    The folders and files in `kept` stay visible where they lie inside private ones. Raises `OSError` if the system does
+    not permit it.
     """
     folder = Path.cwd()
     shown = {path: _copy(path) for path in kept}
@@ -118,7 +118,7 @@ def _mount(kind: str, path: str, flags: int, options: str = "") -> None:
 
 
 def _give_up_rights() -> None:
-    """Without capabilities, now and after any program that is started."""
+    """Give up all capabilities, for now and for any program that is started later."""
     libc = _libc()
     for number in range(64):
         # Fails where there is no such capability.

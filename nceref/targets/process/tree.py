@@ -16,7 +16,7 @@ MARK = "NCEREF_TARGET"
 AVAILABLE = os.access("/proc/self/stat", os.R_OK)
 _PASSES = 200
 _SECONDS = 5.0
-"""How long they are hunted, on a machine where a look takes long."""
+"""Seconds for which processes are searched for and killed, on a machine where one look takes long."""
 _PAUSE = 0.005
 """Seconds between two looks at processes that have been killed."""
 
@@ -36,9 +36,10 @@ def end_tree(root: int, mark: str, born: int = 0, looks: int = 1) -> tuple[int, 
     A process that goes on in a new one all the time is gone when it is looked up. Its group is not: a signal reaches
     all of a group at once, also what is forked meanwhile. What makes a new group each time may be missed.
 
-    `root`: the guard; 0 where it is gone, since its number may be another's by now. `mark`: value of the variable
-    `MARK`. `born`: start of the guard, see `birth`: what is older is none of them. `looks`: how many must show none;
-    more than one where nobody collects what a look has missed. Result: what still lives, as far as it is seen.
+    `root` is the guard, 0 where it is gone, since its number may be another's by now. `mark` is the value of the
+    variable `MARK`. `born` is the start of the guard, as `birth` gives it: older processes are none of them. The search
+    is over when `looks` looks have found no process; more than one is needed where nobody collects what a look has
+    missed. Returns the processes that still live, as far as they are seen.
     """
     # Stopped first, all of them: one that is killed makes room for what the others fork.
     stopped: set[int] = set()
@@ -66,13 +67,13 @@ def end_tree(root: int, mark: str, born: int = 0, looks: int = 1) -> tuple[int, 
 
 
 def birth(pid: int) -> int:
-    """When a process began, in ticks since the system did; 0 if it is not there."""
+    """The time at which a process began, in ticks since the system did; 0 if there is no such process."""
     entry = _entry(pid)
     return 0 if entry is None else entry.born
 
 
 def _living(births: Mapping[int, int]) -> set[int]:
-    """Which of some processes live, by number and birth: a number alone may be that of another process by now."""
+    """The processes that still live, by number and birth: a number alone may be that of another process by now."""
     entries = {pid: _entry(pid) for pid in births}
     return {pid for pid, e in entries.items() if e and e.born == births[pid] and e.state not in b"ZX"}
 

@@ -19,11 +19,11 @@ _DTYPES = frozenset({
 })  # fmt: skip
 _DIMENSIONS = 32
 _DIGITS = 20
-"""Of an integer as JSON writes it; longer ones are in hexadecimal, which takes no quadratic time."""
+"""Most digits of an integer that JSON writes; longer ones are in hexadecimal, which takes no quadratic time."""
 
 
 class WireError(ValueError):
-    """What was received is no frame of plain data, or what is to be sent cannot become one."""
+    """The bytes received are no frame of plain data, or an object to be sent cannot become one."""
 
 
 class Limits(NamedTuple):
@@ -41,11 +41,11 @@ class Frame(NamedTuple):
 
 
 def packed(number: int, content: Any) -> bytes:
-    """A frame.
+    """The bytes of a frame.
 
-    `number`: of the exchange; an answer has that of its request. `content`: numbers, text, bytes, None, `Ellipsis`,
-    NumPy arrays, and tuples, lists, sets and mappings of them. Raises `WireError` for anything else, and for what
-    contains itself.
+    `number` is that of the exchange: an answer has that of its request. `content` may have numbers, text, bytes, None,
+    `Ellipsis`, NumPy arrays, and tuples, lists, sets and mappings of them. Raises `WireError` for anything else, and
+    for content that contains itself.
     """
     arrays: list[bytes] = []
     try:
@@ -60,8 +60,8 @@ def packed(number: int, content: Any) -> bytes:
 def read_frame(read: Callable[[int], bytes], limits: Limits) -> Frame:
     """The next frame; nothing larger than the limits is read or allocated.
 
-    `read`: ``read(n)`` returns 1 to n bytes, or none at the end. Raises `EOFError` if the stream ends before the end of
-    the frame. Raises `WireError` for anything that is no frame.
+    ``read(n)`` returns 1 to n bytes, or none at the end. Raises `EOFError` if the stream ends before the frame does,
+    and `WireError` for anything that is no frame.
     """
     magic, number, header, arrays = _PREFIX.unpack(_exactly(read, _PREFIX.size))
     if magic != MAGIC or header > limits.header or arrays > limits.arrays:
@@ -103,7 +103,7 @@ def _exactly(read: Callable[[int], bytes], count: int) -> bytes:
 
 
 def _described(x: Any, arrays: list[bytes]) -> Any:
-    """What JSON writes for a value; the bytes of its arrays are appended."""
+    """The form of a value that JSON can write; the bytes of its arrays are appended to `arrays`."""
     if x is None or isinstance(x, bool):
         return x
     # NumPy's float64 is a float as well.
@@ -132,7 +132,7 @@ _WRITTEN: dict[Any, tuple[str, Callable[[Any], Any]]] = {
     frozenset: ("frozenset", list),
     type(...): ("ellipsis", lambda x: []),
 }
-"""How a value is written: the name of its object, empty for JSON's own, and text or a list of values."""
+"""The name of each type in a frame, empty for JSON's own, and a function to the text or list that stands for it."""
 
 
 def _appended(x: Any, arrays: list[bytes]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What the ranks of a run have and owe: the rows of each, and how values and gradients are joined."""
+"""Rules of a run on several ranks: the rows of each, and how values and gradients are joined."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,23 +15,23 @@ SYNCS = ("mean", "sum")
 
 @dataclass(frozen=True)
 class Contract:
-    """Of one run on ranks.
+    """The rules of one run on ranks: how rows are divided, and how values and gradients are joined.
 
     Attributes
     ----------
     world_size : int
         Number of ranks, W.
     value : str
-        What the value of the joined batch is: the ``mean`` or the ``sum`` of the ranks' values, that of rank 0
+        Value of the joined batch: the ``mean`` or the ``sum`` of the ranks' values, that of rank 0
         (``rank0``), or that of every rank (``each``).
     sync : str
-        How gradients are synchronized: ``mean`` divides their sum over the ranks by W, as data-parallel training does.
+        Synchronization of gradients: ``mean`` divides their sum over the ranks by W, as data-parallel training does.
     shards : tuple of int
         Shares of the rows, one a rank; empty for equal ones.
     duplicate : bool
         Whether rows are repeated, from the first one on, until all ranks have equally many.
     axis : str
-        What a target of JAX calls the axis of the devices; empty for what it has by default.
+        Name that a target of JAX has for the axis of the devices; empty for the default.
     """
 
     world_size: int
@@ -43,7 +43,7 @@ class Contract:
 
     @property
     def unit(self) -> int:
-        """What the number of rows is a multiple of."""
+        """The number that the number of rows must be a multiple of."""
         return 1 if self.duplicate else sum(self.shares)
 
     @property
@@ -53,19 +53,19 @@ class Contract:
 
     @property
     def divisor(self) -> int:
-        """What the sum of the gradients of all ranks is divided by."""
+        """The number that the sum of the gradients of all ranks is divided by."""
         return self.world_size if self.sync == "mean" else 1
 
     @property
     def label(self) -> str:
-        """As it stands in ids of results."""
+        """The name of the run in ids of results, such as ``2-ranks-3+1``."""
         shards = "-" + "+".join(map(str, self.shards)) if self.shards else ""
         return f"{self.world_size}-rank{'s' * (self.world_size > 1)}{shards}"
 
     def rows(self, count: int) -> tuple[Any, ...]:
-        """Which rows of the joined batch each rank has.
+        """Indices of the rows of the joined batch that each rank has, in the order of the ranks.
 
-        `count`: rows of the joined batch, a multiple of `unit`. Result: one a rank, in the order of the ranks.
+        `count`, the number of rows of the joined batch, is a multiple of `unit`.
         """
         if self.duplicate:
             each = -(-count // self.world_size)
@@ -91,9 +91,9 @@ class Contract:
         return replace(probe, inputs=inputs, value=value, grads={}, bounds=bounds, before=before)
 
     def joined(self, outcomes: Sequence[Outcome], probe: Probe) -> Outcome:
-        """What the ranks answer together.
+        """The outcome of all ranks together, which keeps theirs in `ranks`.
 
-        `outcomes`: one a rank, none with trouble. `probe`: the joined case. Result: with the outcomes in `ranks`.
+        `outcomes` has one for each rank, none with trouble. `probe` is the joined case.
         """
         values = np.array([outcome.value for outcome in outcomes], dtype=np.float64)
         named = [name for name in outcomes[0].grads if all(name in outcome.grads for outcome in outcomes)]
@@ -115,10 +115,7 @@ class Contract:
         return total / self.divisor
 
     def parted(self, answer: tuple[Any, Mapping[str, Any]], probe: Probe) -> list[tuple[Any, dict[str, Any]]]:
-        """Answers of the ranks that are joined to a known one.
-
-        `answer`: of the joined case. Result: one a rank.
-        """
+        """One answer for each rank, so that joined they are the known answer to the joined case."""
         value, grads = answer
         split, rows = split_inputs(probe.loss, probe.inputs), self.rows(rows_of(probe))
         # Where a row has copies, each has its share.
@@ -135,7 +132,7 @@ class Contract:
         return (self.divisor / copies).reshape(-1, *(1,) * (dimensions - 1))
 
     def _disagreement(self, values: Any, probe: Probe) -> dict[str, str]:
-        """Where every rank has the value of the joined batch, that one has another."""
+        """A remark if a rank has another value than rank 0 where every rank must have the value of the joined batch."""
         room = 2 * float(np.max(probe.bounds.value)) if probe.bounds else 0.0
         # Written so that NaN is apart; so is infinity from infinity.
         with np.errstate(invalid="ignore"):
@@ -160,14 +157,14 @@ def rows_of(probe: Probe) -> int:
 
 
 def _on_rank(outcomes: Sequence[Outcome], id: str) -> str:
-    """What was noticed, and on which rank if not on all."""
+    """The words of a remark, with the ranks that made it unless all did."""
     ranks = [r for r, outcome in enumerate(outcomes) if id in outcome.remarks]
     words = outcomes[ranks[0]].remarks[id]
     return words if len(ranks) == len(outcomes) else f"{words} on {listed_ranks(ranks, len(outcomes))}"
 
 
 def _not_finite(outcomes: Sequence[Outcome]) -> dict[str, str]:
-    """On which ranks the value or a gradient is not finite, where others are."""
+    """A remark that names the ranks where the value or a gradient is not finite, if there are others where it is."""
     bad: dict[str, list[int]] = {}
     for rank, outcome in enumerate(outcomes):
         named = {"value": outcome.value, **{f"gradient of `{n}`": g for n, g in outcome.grads.items()}}
@@ -182,8 +179,5 @@ def _not_finite(outcomes: Sequence[Outcome]) -> dict[str, str]:
 
 
 def listed_ranks(ranks: Sequence[int], count: int) -> str:
-    """Such as "ranks 0, 2 of 4".
-
-    `count`: how many there are.
-    """
+    """The ranks in words, such as "ranks 0, 2 of 4"; `count` is the number of all ranks."""
     return f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))} of {count}"

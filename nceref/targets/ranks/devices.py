@@ -15,7 +15,7 @@ AXIS = "batch"
 
 
 def axis_of(contract: Contract) -> str:
-    """What the target calls the axis of the devices."""
+    """The name that the target has for the axis of the devices."""
     return contract.axis or AXIS
 
 
@@ -28,10 +28,7 @@ def check(contract: Contract) -> None:
 
 
 def joined_request(probe: Probe, contract: Contract) -> CallRequest:
-    """The requests of all ranks in one, with a first axis of the devices.
-
-    `probe`: the joined case.
-    """
+    """The requests of all ranks for the joined case in one, whose inputs have a first axis of the devices."""
     each = [call_request(contract.shard(probe, rank)) for rank in range(contract.world_size)]
     first = each[0]
     befores = [request.before for request in each if request.before is not None]
@@ -58,7 +55,7 @@ def joined_answer(parts: Sequence[tuple[Any, Mapping[str, Any]]]) -> tuple[Any, 
 
 
 def outcomes_of(outcome: Outcome) -> list[Outcome]:
-    """What each rank answered."""
+    """The outcome of each rank, taken out of the one of all devices."""
     return [
         replace(outcome, value=float(value), grads={n: g[rank] for n, g in outcome.grads.items()})
         for rank, value in enumerate(outcome.value)

@@ -21,8 +21,8 @@ MOST = 64
 def contracts(given: Mapping[str, Any]) -> tuple[Contract, ...]:
     """The runs on ranks that were asked for, a single rank first: alone a target must be the reference.
 
-    `given`: those of `OPTIONS` that were given. Result: empty without ranks. Raises `InputError` for a number of ranks,
-    a word or shares that do not fit.
+    `given` has those of `OPTIONS` that were given; the result is empty without ``ranks``. Raises `InputError` for a
+    number of ranks, a word or shares that do not fit.
     """
     if given.get("ranks") is None:
         if given:
@@ -55,9 +55,9 @@ def _name(axis: Any) -> str:
 
 
 def added(given: Any) -> tuple[str, float]:
-    """A target that is added to the first, and its weight.
+    """A target that is added to the first, and its weight; as text, ``file.py:name:0.5``.
 
-    `given`: as text, ``file.py:name:0.5``. Raises `InputError` if there is no weight.
+    Raises `InputError` if there is no weight.
     """
     try:
         target, weight = given.rsplit(":", 1) if isinstance(given, str) else given
@@ -81,10 +81,10 @@ def _integers(name: str, given: Any, example: str) -> tuple[int, ...]:
 
 
 def importable(thing: Any) -> str:
-    """A function or class as text, by which other processes import it.
+    """The text by which other processes import a function or a class.
 
-    Result: ``package.module:name``, or ``file.py:name`` for what stands in the main program. Raises `InputError` if
-    there is no such text: for what is local to a function, a lambda, an instance.
+    It is ``package.module:name``, or ``file.py:name`` where the main program defines it. Raises `InputError` if there
+    is no such text: for an object local to a function, a lambda, an instance.
     """
     module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
     file = getattr(sys.modules.get("__main__"), "__file__", None)

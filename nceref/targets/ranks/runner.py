@@ -26,7 +26,7 @@ from nceref.targets.target import LoadRequest, ResolvedTarget
 
 ALONE = Contract(1)
 LIMITS: Mapping[str, Any] = MappingProxyType({"device": "cpu", "timeout": 30.0, "loading_timeout": 120.0})
-"""Of `ChildRunner`, as `targets.runner.in_child` has them."""
+"""Options of `ChildRunner` with the defaults that `targets.runner.in_child` has."""
 _GRACE = 3.0
 """Seconds for the other ranks to end by themselves, once one has failed."""
 _WITHOUT_GROUP = "process group has not been initialized"
@@ -162,7 +162,7 @@ class RanksRunner:
             child.cut_short = False
 
     def _together(self, probe: Probe, call: Callable[[ChildRunner, int], Outcome]) -> Outcome:
-        """What all ranks answer, joined; after a rank has hung, nothing more is tried."""
+        """The joined outcome of all ranks; after a rank has hung, no further case is tried."""
         if self._in_a_row and (len(self._in_a_row) >= GIVE_UP or self._in_a_row[-1].trouble == "hangs"):
             last = self._in_a_row[-1]
             words = f"is not tried: an earlier case {last.sentence}"
@@ -187,7 +187,7 @@ class RanksRunner:
         return self._failure(outcomes)
 
     def _failure(self, outcomes: Sequence[Outcome]) -> Outcome:
-        """What the ranks have failed with; where they did not fail alike, they begin anew."""
+        """The outcome of a case on which ranks failed; where they did not fail alike, new processes are started."""
         # Rows are no answer of a rank.
         outcomes = [replace(o, sentence=o.sentence.replace(f"; {ROWS}", "")) for o in outcomes]
         alike = len({(outcome.trouble, outcome.sentence) for outcome in outcomes}) == 1
@@ -203,7 +203,7 @@ class RanksRunner:
         return failure
 
     def _all(self, futures: Sequence[Future[Any]], failed: Callable[[Any], bool]) -> list[Any]:
-        """What all give, or the exception of one; once one has failed, the others have little time left."""
+        """Results or exceptions of all ranks; once one has failed, the others have little time left."""
         left: set[Future[Any]] = set(futures)
         while left:
             done, left = wait(left, return_when=FIRST_COMPLETED)
@@ -222,7 +222,7 @@ def _is_waiting(error: BaseException) -> bool:
 
 
 def _worst(outcomes: Sequence[Outcome]) -> tuple[str, str]:
-    """What failed, and in words on which ranks, and what the others are in."""
+    """The worst trouble, and the sentence about it: on which ranks it occurred, and what the others were doing."""
     first = min((o for o in outcomes if o.trouble), key=lambda o: _ORDER.index(o.trouble))
     if len(outcomes) == 1:
         return first.trouble, first.sentence
@@ -244,9 +244,9 @@ def _environment(count: int) -> dict[str, str]:
 
 @contextlib.contextmanager
 def kept_ranks(most: int) -> Iterator[RanksRunner]:
-    """Processes for one target on ranks after another: what the targets import is imported once.
+    """Processes for one target on ranks after another, so that packages are imported once.
 
-    `most`: as for `on_ranks`. Each: for `on_same_ranks`.
+    `most` is that of `on_ranks`. The context gives the runner that `on_same_ranks` takes.
     """
     with contextlib.closing(RanksRunner(None, most)) as run:
         yield run
@@ -262,11 +262,10 @@ def on_same_ranks(run: RanksRunner, text: str, loss: Loss, **options: Any) -> It
 
 @contextlib.contextmanager
 def on_ranks(text: str, loss: Loss, most: int, **options: Any) -> Iterator[RanksRunner]:
-    """Run a target on ranks.
+    """Run a target on at most `most` ranks.
 
-    `text` and `loss` and `**options`: as for `targets.runner.in_child`. `most`: the largest number of ranks that it
-    will have. Raises `TargetError` if the target cannot be loaded, or is of NumPy. Raises `UnavailableError` if there
-    are no process groups here.
+    The other arguments are those of `targets.runner.in_child`. Raises `TargetError` if the target cannot be loaded, or
+    is of NumPy, and `UnavailableError` if there are no process groups here.
     """
     limits = {name: options.pop(name) for name in LIMITS if name in options}
     with contextlib.closing(RanksRunner(LoadRequest(text, loss, options), most, limits)) as run:

@@ -27,7 +27,7 @@ OTHER = Clause("other", "Other cases", "Cases that are not of the corpus.")
 
 @dataclass(frozen=True, eq=False)
 class CaseResults:
-    """What was compared with the reference on one case in one run."""
+    """The results of one case in one run that were compared with the reference."""
 
     case: str
     run: str
@@ -50,7 +50,7 @@ class CaseResults:
         return any(r.status in FAILING for r in self.results)
 
     def mark(self, quantity: str, view: ReportView, number: int) -> Mark | None:
-        """Its place in a strip plot; None where nothing was measured."""
+        """The mark of a quantity in a strip plot; None where nothing was measured."""
         first = self.by_quantity.get(quantity, (None,))[0]
         if first is None or first.status in ("skip", "inconclusive"):
             return None
@@ -105,7 +105,7 @@ def compared(view: ReportView) -> Iterator[Markup]:
 
 
 def _without_answer(view: ReportView) -> Counter[Clause]:
-    """How many cases of each clause ended without an answer, as where the target raises."""
+    """Number of cases, by clause, that ended without an answer, as where the target raises."""
     ended = {
         r.case.removeprefix(f"{view.run_of(r)}/")
         for r in view.report.results
@@ -159,7 +159,7 @@ def _tally(cases: Sequence[CaseResults]) -> Markup:
 
 
 def _in_what(cases: Sequence[CaseResults]) -> str:
-    """On how many cases the value fails, and on how many a gradient: a case may be among both."""
+    """The words for how many cases have a wrong value, and how many a wrong gradient: a case may count in both."""
     wrong: dict[str, set[str]] = {"the value": set(), "a gradient": set()}
     for c in cases:
         for name, results in c.by_quantity.items():

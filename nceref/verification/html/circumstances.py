@@ -58,7 +58,7 @@ def _sum(results: Sequence[Result]) -> Markup:
 
 
 def not_judged(view: ReportView) -> Iterator[Markup]:
-    """What was skipped, with reasons, and what the verdict is about."""
+    """The section about results that were skipped, with reasons, and about the scope of the verdict."""
     report = view.report
     reasons = list(skips(report.results))
     items = [element("li", element("strong", _names(names)), ": ", view.cut(why)) for why, names in reasons]

@@ -11,7 +11,7 @@ from nceref.verification.report_data import ReportData
 from nceref.verification.several_runs import training_lines
 
 MANY = 2000
-"""With more results than these, what passes is summed by clause."""
+"""Number of results above which those that pass are summed by clause."""
 LARGEST = 1_000_000
 """Bytes that a document stays below."""
 DETAILS = ((2000, 600), (150, 300), (40, 200), (8, 100), (2, 100), (0, 60))
@@ -24,9 +24,8 @@ Without rows there are the first screens alone.
 def html_of(reports: Sequence[ReportData], title: str = "", notes: Iterable[str] = ()) -> str:
     """One self-contained document of less than `LARGEST` bytes, readable without JavaScript.
 
-    `reports`: one, or several, which get an overview. `title`: of the document; default: verdict and target of the
-    first report. `notes`: a sentence for each report, shown in the overview. Result: all text of targets is escaped in
-    it.
+    Several reports get an overview, with a sentence of `notes` for each. The title is by default the verdict and the
+    target of the first report. All text of targets is escaped.
     """
     notes = list(notes) or [""] * len(reports)
     passes = sum(len(report.results) for report in reports) <= MANY

@@ -1,4 +1,4 @@
-"""What a reader sees first: the verdict, what is wrong, what to change, and how to repeat the run."""
+"""The first screen of a report: the verdict, what is wrong, what to change, and how to repeat the run."""
 
 import shlex
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ VERDICTS = {
     "inconclusive": ("held", "?", "against"),
     "error": ("fail", "!", "not judged against"),
 }
-"""Of each verdict: the kind of color, a mark, and the word before the name of the loss."""
+"""The kind of color, a mark, and the word before the name of the loss, by verdict."""
 
 
 def verdict_heading(view: ReportView, anchor: str) -> Markup:
@@ -55,7 +55,7 @@ def _finding(view: ReportView) -> Iterator[Markup]:
 
 
 def search_ended(report: ReportData) -> Iterator[Markup]:
-    """What ended the search for an explanation before its end, if anything did."""
+    """The sentence about an early end of the search for an explanation, if it had one."""
     if words := report.search.get("sentence"):
         yield element("p", f"{capital(str(words))}.")
 
@@ -82,7 +82,7 @@ _GRADIENTS = (
 
 
 def explanation(diagnosis: Diagnosis) -> Iterator[Markup]:
-    """What an explanation says: what is wrong first; its formula beside that of the reference; where it was seen."""
+    """An explanation: what is wrong first; its formula beside that of the reference; where it was seen."""
     lead, where = diagnosis.lead, f"{diagnosis.where} " * bool(diagnosis.where)
     beside = element("span", ", ", unbroken(lead.cases), class_="dim") if lead.cases else None
     yield element("p", element("strong", unbroken(capital(f"{where}{lead.text}"))), beside, ".", class_="lead")
@@ -122,7 +122,7 @@ def _shown_command(command: str) -> Markup:
 
 
 def _facts(view: ReportView) -> Markup:
-    """What was compared with what, and how."""
+    """The table of facts about the comparison: target, reference, formula, settings, cases."""
     report, about = view.report, view.report.environment
     declared = all_losses().get(report.loss)
     settings = ", ".join(f"{name}={'given' if x is ... else x}" for name, x in report.settings.items())
@@ -150,7 +150,7 @@ def _facts(view: ReportView) -> Markup:
 
 
 def further_findings(view: ReportView) -> Iterator[Markup]:
-    """What it does to training, and the other explanations."""
+    """The sections about the effect on training and the other explanations."""
     if lines := list(training_lines(view.report.training)):
         effects = (element("p", unbroken(f"{capital(line)}.")) for line in lines)
         yield view.section("training", capital(EFFECT), *effects)

@@ -1,4 +1,4 @@
-"""What all parts of a document share: ids, levels of headings, words of results, and how much is shown."""
+"""Helpers that all parts of a document share: ids, levels of headings, words of results, amount of detail."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,16 +21,16 @@ STATUS = {
     "skip": ("skip", "–", "not judged"),
     "inconclusive": ("skip", "?", "says nothing"),
 }
-"""Of each status: the kind of color, a mark, and a word; the color alone says nothing."""
+"""The kind of color, a mark, and a word, by status; the color alone says nothing."""
 
 
 FEWEST = 30
-"""With fewer rows in each table, strip plots are left out."""
+"""Number of rows of each table below which strip plots are left out."""
 
 
 @dataclass(frozen=True)
 class Detail:
-    """How much is shown: rows of each table, characters of each sentence, and whether what passes has rows."""
+    """The amount of detail: rows of a table, characters of a sentence, and whether results that pass have rows."""
 
     rows: int
     letters: int
@@ -50,12 +50,12 @@ class ReportView:
     ----------
     report : ReportData
     anchors : Anchors
-        Of the whole document.
+        Anchors of the whole document.
     detail : Detail
     prefix : str
-        What stands before the ids of this report, where there are several.
+        Prefix of the ids of this report, where there are several.
     level : int
-        Of its heading.
+        Level of its heading.
     """
 
     report: ReportData
@@ -67,7 +67,7 @@ class ReportView:
 
     @cached_property
     def runs(self) -> tuple[str, ...]:
-        """What stands before the ids of the results of each run; one empty word where there is one run."""
+        """The prefixes of the ids of results, one for each run; one empty text where there is one run."""
         labels = dict.fromkeys(r.case.partition("/")[0] for r in self.report.results if "/" in r.case)
         return tuple(labels) or ("",)
 
@@ -121,7 +121,7 @@ def largest(results: Sequence[Result]) -> float | None:
 
 
 def how_far(results: Sequence[Result]) -> str:
-    """How far results that fail are off, for the end of a sentence; nothing where nothing was measured."""
+    """The largest error of results that fail, for the end of a sentence; empty where nothing was measured."""
     lost, ratio = sum(r.quantity.endswith(".finite") for r in results), largest(results)
     words = [f", by up to {power(ratio)} times the bound"] if ratio is not None else []
     words += [f", {f'{lost} of them ' * (lost < len(results))}not finite"] if lost else []

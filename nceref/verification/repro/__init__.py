@@ -1,1 +1,1 @@
-"""From a failing case to the smallest input that still fails, and to a script that shows it without this package."""
+"""Reduction of a failing case to the smallest input that still fails, and a script that shows it without nceref."""

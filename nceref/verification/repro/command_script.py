@@ -43,10 +43,9 @@ sys.exit(1 if differ else 0)
 
 
 def command_script(target: ResolvedTarget, probe: Probe, outcome: Outcome) -> str:
-    """A stand-alone script, as of `script`, that starts the executable and sends it one case.
+    """Python source of a script, as of `script`, that starts the executable and sends it one case.
 
-    `target`: an executable. `probe`: the case. `outcome`: what it did: it decides whether the value is shown, or the
-    gradients. Result: python source; it needs NumPy.
+    `outcome` decides whether the value is shown, or the gradients. The script needs NumPy.
     """
     request = call_request(probe)
     lines = (

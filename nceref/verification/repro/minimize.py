@@ -46,14 +46,14 @@ def smallest(
     most: int = MOST,
     search: Search | None = None,
 ) -> tuple[Probe, Outcome] | None:
-    """Search for the smallest failing input, in a fixed order.
+    """Search for the smallest failing input, in a fixed order; where nothing that small fails, the smallest of `first`.
 
-    `loss`: the reference. `settings`: as for the corpus, with the scalars that the target has fixed: those keep their
-    values. `run`: runs the target on a probe. `dtype` and `reduction` and `algorithm`: as for the corpus. `first`:
-    failing cases of the corpus: they show which arguments are given, which other temperatures to try, and whether a
-    wrong value is looked for or, where their values are right, a wrong gradient. `most`: inputs that are tried: a
-    count, since seconds would make what is found depend on the machine. `search`: is told if that has ended it. Result:
-    failing beyond its bound, and so not by rounding. Where nothing that small fails, the smallest of `first`.
+    `settings` are those of the corpus, with the scalars that the target has fixed: those keep their values. `run` runs
+    the target on a probe. `dtype`, `reduction` and `algorithm` are those of the corpus. `first` are failing cases of
+    the corpus: they show which arguments are given, which other temperatures to try, and whether a wrong value is
+    looked for or, where their values are right, a wrong gradient. At most `most` inputs are tried: a count, since with
+    seconds the result would depend on the machine; `search` is told if that has ended it. The result fails beyond its
+    bound, and so not by rounding.
     """
     known = list(first)
     template = known[0].probe if known else _template(loss, settings, dtype, reduction)
@@ -140,7 +140,7 @@ def _candidates(template: Probe, known: Sequence[Observation], settings: Mapping
 
 
 _COLD = 0.05
-"""Below this temperature fails what leaves the range of a format; a wrong formula shows above it as well."""
+"""Temperature below which numbers leave the range of a format; a wrong formula shows above it as well."""
 
 
 def _of_size(
@@ -198,7 +198,7 @@ def _shape(p: Array, template: Probe, sizes: Mapping[str, int]) -> tuple[int, ..
 
 
 def _labelings(p: Labels, sizes: Mapping[str, int]) -> Iterator[Any]:
-    """All labelings, those with few labels first; where labels are classes, all there are."""
+    """All labelings, those with few labels first; labels that are no classes name groups, each of which comes once."""
     n = sizes[p.shape[0]]
     count = sizes[p.classes] if p.classes else n
     for labels in product(range(count), repeat=n):

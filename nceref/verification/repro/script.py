@@ -121,11 +121,10 @@ differ = differ or not np.all(np.abs(yours - reference) <= bound)"""
 
 
 def script(target: ResolvedTarget, probe: Probe, outcome: Outcome) -> str:
-    """A stand-alone script that prints the reference's number and the target's, and exits with 1 while they differ.
+    """Python source that prints the reference's number and the target's, and exits with 1 while they differ.
 
-    `target`: what was run; an object that cannot be imported leaves a marked line to fill in. `probe`: the case.
-    `outcome`: what the target did: it decides whether the value is shown, or the gradients. Result: python source; it
-    needs NumPy and the target's framework.
+    For an object that cannot be imported it has a marked line to fill in. `outcome` decides whether the value is shown,
+    or the gradients. The script needs NumPy and the target's framework.
     """
     dialect = DIALECTS[target.framework]
     loading, needed = _loading(target)
@@ -151,7 +150,7 @@ STANDARD = ("import sys", "import importlib", "import functools", "import math")
 def comparisons(target: ResolvedTarget, probe: Probe, outcome: Outcome) -> str:
     """Lines that print what is wrong beside the reference, from `value` and `grads`, and set `differ`.
 
-    `target` and `probe` and `outcome`: as for `script`.
+    The parameters are those of `script`.
     """
     return "\n".join(["differ = False", *(_comparison(target, probe, name) for name in _wrong(probe, outcome))])
 
@@ -275,7 +274,7 @@ def _called(target: ResolvedTarget, probe: Probe, outcome: Outcome, compared: Se
 
 
 def _held(probe: Probe, name: str) -> Any:
-    """What the module holds in the place of an input."""
+    """The parameter that the module holds in place of an input."""
     return parameter_at(probe.forms.get(name, "identity"), probe.inputs[name], probe.dtype)
 
 
@@ -288,7 +287,7 @@ def _holding(target: ResolvedTarget, probe: Probe) -> str:
 
 
 def _tuple(entries: Any) -> str:
-    """The inside of a tuple, also of one."""
+    """The inside of a tuple as source, also of a tuple of one entry."""
     return "".join(f"{entry}, " for entry in entries).rstrip(" ")
 
 

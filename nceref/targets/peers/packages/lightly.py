@@ -7,7 +7,7 @@ from nceref.targets.peers.peer import Peer, PeerTarget, load
 
 _NTXENT, _DCL = "lightly/loss/ntx_ent_loss.py", "lightly/loss/dcl_loss.py"
 _ALONE: dict[str, dict[str, object]] = {"lightly.models.modules": {}, "lightly.models.utils": {}}
-"""What a memory bank of size 0 does not need."""
+"""Modules that the file imports and that a memory bank of size 0 does not use; empty ones stand in for them."""
 _RANKS: tuple[dict[str, bool], ...] = ({}, {"gather_distributed": True})
 
 

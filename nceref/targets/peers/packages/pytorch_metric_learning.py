@@ -50,7 +50,7 @@ def _with_weights(kind, margin, scale, embeddings, class_weights, target):
 
 _HOME = "pytorch_metric_learning.losses"
 _WRAPPED = ({"efficient": False}, {"efficient": True})
-"""Of the `DistributedLossWrapper` around the loss."""
+"""Options of the `DistributedLossWrapper` around the loss."""
 
 PEER = Peer(
     name="pytorch-metric-learning",

@@ -13,7 +13,7 @@ _ONE_PROCESS = {
         "get_rank": lambda: 0,
     }
 }
-"""What the files import from the rest of the checkout, as it is in a single process."""
+"""Functions that the files import from the rest of the checkout, as they act in a single process."""
 
 
 def _simclr(z1, z2, *, temperature):
