@@ -44,7 +44,7 @@ class LogSumExp:
     exponentiates = True
 
     def within(self, bound: float, most: float) -> Any:
-        """The statistic without maxima, where no exponential can leave the range; a mean of numbers near 1 keeps its
+        """The statistic without maxima, where no exponential leaves the range; a mean of numbers near 1 keeps its
         digits.
         """
         if self.count is not None and self.k * bound < NEAR:
