@@ -30,7 +30,7 @@ def overview(losses: Iterable[LossFunction]) -> Page:
 
 
 def page_of(loss: LossFunction) -> Page:
-    """All that is declared about one loss."""
+    """The page of a loss, with all of its declaration."""
     page = Page()
     page.print(loss.name, style="bold")
     page.print(loss.declaration.summary)
@@ -85,7 +85,7 @@ def call(loss: LossFunction, *, every: bool = True) -> str:
 
 
 def record(loss: LossFunction) -> dict[str, Any]:
-    """All that is declared about one loss, ready for JSON."""
+    """The declaration of a loss, ready for JSON."""
     from nceref.checks.settings import in_words
 
     declared = loss.declaration
@@ -139,7 +139,6 @@ def losses_table() -> str:
 def update_table(path: str | os.PathLike[str]) -> bool:
     """Write the table of losses between its markers in the file at `path`.
 
-    `path`: a file in Markdown that has both markers. Result: whether the file changed. Raises `InputError` if the
-    markers are not there, once each and in order.
+    Returns whether the file changed. Raises `InputError` if the markers are not there, once each and in order.
     """
     return update_part(path, "losses", losses_table())

@@ -44,9 +44,7 @@ class LogSumExp:
     exponentiates = True
 
     def within(self, bound: float, most: float) -> Any:
-        """The statistic without maxima, where no exponential leaves the range; a mean of numbers near 1 keeps its
-        digits.
-        """
+        """The statistic without maxima where no exponential overflows; means of numbers near 1 keep their digits."""
         if self.count is not None and self.k * bound < NEAR:
             return ExpMeanNearOne(self.k, self.count)
         return ExpSum(self.k, self.count) if self.k * bound <= most else self

@@ -1,4 +1,4 @@
-"""What an experiment is: its settings, what was published, and statements that the results decide by one rule.
+"""Experiments: their settings, what was published, and statements that the results decide by one rule.
 
 A published result that needs data and machines of another size has an analogue here: the same losses on small data.
 Whether a statement shows up is computed. A contrast is a weighted sum of one measure over settings, taken seed by seed;
@@ -34,7 +34,8 @@ RULE = (
     "equality names a margin, and shows up if all intervals lie within it. Were there no differences at all, about "
     "{chance:.1g} of the {count} contrasts without a margin would stand or be reversed."
 )
-"""For the number of contrasts without a margin, and how many of them chance decides."""
+"""The rule in words, with places for the number of contrasts without a margin and for how many of them chance decides.
+"""
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def difference(measure: str, higher: str, lower: str) -> Contrast:
 
 @dataclass(frozen=True)
 class Statement:
-    """What was published, or is said of it, as contrasts that are positive if it is right.
+    """A statement that was published, or is made of what was, as contrasts that are positive if it is right.
 
     Attributes
     ----------
@@ -101,7 +102,7 @@ class Finding:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """What an experiment measured.
+    """The measurements of an experiment.
 
     Attributes
     ----------
@@ -183,7 +184,7 @@ class Experiment:
 def judge(statement: Statement, results: Results) -> Finding:
     """Decide a statement by the rule that the module states.
 
-    `results`: of two or more seeds; of one, the verdict is that there is none.
+    The results of a single seed get the verdict that nothing is decided.
     """
     contrasts = [contrast.values(results) for contrast in statement.contrasts]
     if len(results.seeds) < 2:

@@ -1,4 +1,4 @@
-"""What a claim is: a published statement, its precise form, the numbers, and the evidence. Frozen data."""
+"""Claims: a published statement, its precise form, the numbers, and the evidence. Frozen data."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ LOGARITHMIC, NORMAL = "logarithmically", "normal"
 
 
 class Repair(StrEnum):
-    """What the published statement needs in order to hold."""
+    """The change that a published statement needs in order to hold."""
 
     NONE = "none"
     CONDITION = "a condition"
@@ -36,7 +36,7 @@ class Value(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """How a base value is drawn: from where to where, how many of it, and on which scale.
+    """The law of a base value that is drawn: its ends, how many numbers, and the scale.
 
     `numbers` is None for one number. On the normal scale, `low` is the mean and `high` the standard deviation.
     """
@@ -159,7 +159,7 @@ class Chapter:
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """What the names of a formula mean; named like its file in `nceref.theory.scenarios`.
+    """The meaning of the names of a formula; named like its file in `nceref.theory.scenarios`.
 
     Attributes
     ----------

@@ -114,7 +114,7 @@ def _given(chain: Chain, write: Callable[[Any], str], words: Callable[[str], str
 
 
 def _evaluated(chain: Chain, write: Callable[[Any], str]) -> str:
-    """From where the random points are, and the sizes."""
+    """The sentence on the intervals of the random points, and on the sizes."""
     drawn: dict[tuple[Any, Any], list[str]] = {}
     computed = {name.symbol for name in chain.names if callable(name.definition)}
     for x in (x for x in _free(chain) if x not in computed):
@@ -179,7 +179,7 @@ def _beside(sign: str, block: str) -> str:
 
 
 def _pretty(expression: Any, unicode: bool) -> str:
-    """In two dimensions, in Unicode or ASCII, with subscripts for indices and with derivatives as fractions."""
+    """An expression in two dimensions, in Unicode or ASCII: indices as subscripts, derivatives as fractions."""
     from sympy.printing.pretty.pretty import PrettyPrinter
     from sympy.printing.pretty.pretty_symbology import pretty_use_unicode
     from sympy.printing.pretty.stringpict import prettyForm

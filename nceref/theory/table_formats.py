@@ -131,9 +131,9 @@ def page_of(table: Table, digits: int | None = None) -> Page:
 
 
 def summary(tables: Iterable[Table], digits: int | None = None) -> Page:
-    """How many published numbers of all these tables agree, and every one that does not, by verdict.
+    """The page of all these tables together: how many published numbers agree, and those that do not, by verdict.
 
-    `digits`: significant digits of computed numbers; 6 by default.
+    Computed numbers have 6 significant digits by default.
     """
     judged = [entry for table in tables for entry in _judged(table)]
     count = Counter(one for one, *_ in judged)
@@ -186,8 +186,7 @@ def comparison(columns: Sequence[str], rows: TableRows, width: int, digits: Sequ
 
     Where the width is too small for a line, each quantity gets a block.
 
-    `rows`: with at least one `Cell`. `width`: columns of the page. `digits`: the first of them is how many a computed
-    number has.
+    At least one row has a `Cell`. A computed number has the first of `digits` digits.
     """
     page = Page()
     keys, quantities = table_cells.split(columns, rows)

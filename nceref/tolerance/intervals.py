@@ -31,7 +31,7 @@ FUNCTION = 8
 _HALF_ULP = 2.0**-53
 _LEAST = float(np.finfo(np.float64).smallest_subnormal)
 WIDE = 2.0**-26
-"""Of a number: the smallest error whose ends have digits enough to be subtracted."""
+"""The smallest relative error of a number at which its ends have digits enough to be subtracted."""
 
 
 class Span(NamedTuple):
@@ -44,9 +44,8 @@ class Span(NamedTuple):
 class Interval:
     """An array of intervals.
 
-    `middle`: numbers of the exact computation; infinite ones are allowed. `fmt`: the arithmetic of the program. `low`
-    and `high`: ends; default: `middle`, for numbers that every program has. `slopes`: default: none. `rest`: default:
-    0.
+    `middle` are numbers of the exact computation; infinite ones are allowed. The ends are by default `middle`, for
+    numbers that every program has.
     """
 
     # An array on the left leaves the operation to `__rmul__` and its like.
@@ -82,12 +81,12 @@ class Interval:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the numbers."""
+        """The shape of the numbers."""
         return self.middle.shape
 
     @property
     def dtype(self) -> Any:
-        """Of the numbers."""
+        """The dtype of the numbers."""
         return self.middle.dtype
 
     @property
@@ -97,7 +96,7 @@ class Interval:
 
     @property
     def error(self) -> Array:
-        """How far a program's numbers may be from the exact ones."""
+        """The largest distance of a program's numbers from the exact ones."""
         linear = self._linear
         return np.where(self._ends_count(linear), np.minimum(linear, self._to_ends), linear)
 
@@ -127,10 +126,7 @@ class Interval:
         return out
 
     def ends(self, f: Callable[..., Any], signs: Sequence[int], arguments: Sequence["Interval"]) -> Any:
-        """A function that rises (+1) or falls (-1) with each argument: its ends are its values at two corners.
-
-        `f`: of arrays, with one array as its result.
-        """
+        """A function that rises (+1) or falls (-1) with each argument: its ends are its values at two corners."""
         corners = [(x.low, x.high) if sign > 0 else (x.high, x.low) for x, sign in zip(arguments, signs, strict=True)]
         # At a corner the arguments are given, and what is off is what the function rounds.
         below, above = (f(*(Interval(end, self.fmt) for end in ends)) for ends in zip(*corners, strict=True))
@@ -139,7 +135,7 @@ class Interval:
     def softplus_and_sigmoid(self, f: Callable[[Array], tuple[Array, Array]]) -> tuple["Interval", "Interval"]:
         """log(1 + e^x) and its slope, by their own derivatives: 1 / (1 + e^-x), and that times 1 / (1 + e^x).
 
-        `f`: both, of an array.
+        `f` gives both for an array.
         """
         (value, slope), (value_low, slope_low), (value_high, slope_high) = map(f, (self.middle, self.low, self.high))
         nearest = np.clip(0.0, self.low, self.high)
@@ -163,7 +159,7 @@ class Interval:
         return self.fmt.count(FUNCTION) * self.fmt.u
 
     def _by(self, low: Array, high: Array) -> tuple[Span, Array]:
-        """What a function with a slope between `low` and `high` makes of the slopes, and of the rest."""
+        """The slopes and the rest under a function whose slope is between `low` and `high`."""
         rest = np.maximum(np.abs(low), np.abs(high)) * self.rest
         # 0 times what is beyond every number is 0, as in `_corners`.
         return _corners(np.multiply, self.slopes, Span(low, high)), np.where(np.isnan(rest), 0.0, rest)
@@ -282,7 +278,7 @@ class Unsure:
 
 
 def statistics(stats: Mapping[str, Array], spread: Mapping[str, Array], fmt: RoundingFormat) -> dict[str, Interval]:
-    """What a head takes: every statistic give or take its error, which is one of its own for each row.
+    """Arguments of a head: every statistic give or take its error, which is one of its own for each row.
 
     Of a set of positives the mass is a sum of weights that are given, and has no error.
     """

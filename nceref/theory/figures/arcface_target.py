@@ -1,4 +1,4 @@
-"""What the margin of ArcFace makes of the target's logit, by the angle to the class center."""
+"""The target's logit under the margin of ArcFace, by the angle to the class center."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Where a negative is the most similar, the loss does not simply rise as the temperature falls: it has a minimum."""
+"""The loss where a negative is the most similar: as the temperature falls, it has a minimum before it rises."""
 
 import numpy as np
 
