@@ -139,8 +139,7 @@ def _follows(chain: Chain, step: Step) -> str:
 
 
 def _increasing(chain: Chain, step: Step) -> str:
-    """The two sides of an earlier relation under an increasing function; needs the function, its variable and a `Use`.
-    """
+    """An increasing function of both sides of an earlier relation; needs the function, its variable and a `Use`."""
     function, x, use = step.by
     evaluate(chain, step)
     note = _cited(chain, step, (use,))

@@ -120,8 +120,7 @@ def _must_not_hide(chain: Chain, slope: Any, variable: Any) -> None:
 
 
 def simplified_to_zero(difference: Any) -> bool:
-    """Whether SymPy simplifies a difference to 0, or its exponential to 1: real numbers with one exponential are equal.
-    """
+    """Whether SymPy simplifies a real difference to 0, or its exponential to 1; slow where it is no fraction."""
     import sympy as sp
 
     return SymbolicSystem().compare(difference, ast.Eq(), sp.S.Zero) or sp.simplify(sp.exp(difference) - 1) == 0

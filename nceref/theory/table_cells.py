@@ -22,7 +22,7 @@ _FEW = 6
 """Significant digits of a number that has no published one beside it."""
 
 SIGNS = {Verdict.AGREES: "=", Verdict.NOT_REPRODUCIBLE: "°"}
-"""Signs that stand for a computed number which would repeat the published one, or is not there."""
+"""Signs in place of a computed number that would repeat the published one, or is not there."""
 
 
 def cells(rows: TableRows) -> Iterator[Cell]:

@@ -312,9 +312,7 @@ def weighted_sum(statistic: Sum, s: Array, ds: Array, weight: Array, fmt: Roundi
 
 
 def most_change(function: Callable[[Array], Array], s: Array, ds: Array) -> Array:
-    """The change of a monotone function where its argument moves by up to `ds`; it has digits only if `ds` is not
-    small.
-    """
+    """The change of a monotone function where its argument moves by up to `ds`, in digits only if `ds` is not small."""
     return np.maximum(*(np.abs(function(moved) - function(s)) for moved in (s + ds, s - ds)))
 
 

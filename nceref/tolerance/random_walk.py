@@ -166,9 +166,7 @@ class RandomWalk(Analysis):
 
 
 def _copies(plan: Any) -> int:
-    """The times that an input takes part: its roundings are the same each time, n effects sqrt(n) times those of
-    others.
-    """
+    """The uses of an input: its roundings are the same each time, n effects sqrt(n) times those of others."""
     rows = [x for c in plan.comparisons for x in vars(c.logits).values() if isinstance(x, Rows)]
     return max([1, *Counter(part.name for x in rows for part in x.parts).values()])
 

@@ -19,23 +19,23 @@ from nceref.output.text import shown
 Array = npt.NDArray[Any]
 Parameters = tuple[Array, ...]
 LayerVjp = Callable[[Array], tuple[Array, Parameters]]
-"""From the gradient by the value to those by the rows and by the parameters."""
+"""The backward pass of a layer: from the gradient by the value to those by the rows and by the parameters."""
 MOST_FEATURES = 1 << 24
-"""Of the rows of one layer: what is beyond does not fit into the memory of one machine."""
+"""The most features of a row in one layer: more do not fit into the memory of one machine."""
 
 
 class Layer(Protocol):
-    """What a network is made of."""
+    """A layer of a network."""
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         """Shapes of the parameters of one member."""
 
     def __call__(self, x: Array, *parameters: Array) -> tuple[Array, LayerVjp]:
-        """The value, and how a gradient goes back.
+        """The value, and the backward pass.
 
-        `*parameters`: of `shapes`, each with the leading axes of `x`. `vjp`: from the gradient by the value to that by
-        `x` and those by the parameters.
+        Parameters have `shapes`, each with the leading axes of `x`. The backward pass takes the gradient by the value
+        to that by `x` and those by the parameters.
         """
 
 
@@ -54,7 +54,7 @@ class Linear:
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Of W and b."""
+        """The shapes of W and b."""
         return ((self.outputs, self.inputs), *([(self.outputs,)] if self.bias else []))
 
     def __call__(self, x: Array, *parameters: Array) -> tuple[Array, LayerVjp]:
@@ -221,7 +221,7 @@ def mlp(
 def initial(network: Network, seeds: Sequence[int], dtype: str = "float64") -> Parameters:
     """Parameters of a member for each seed, stacked: uniform in +-1 / sqrt(inputs) of their layer.
 
-    `seeds`: one for each member. Result: of the shapes of the network, with a leading axis of members.
+    They have the shapes of the network, with a leading axis of members.
     """
     # Drawn in float64 and rounded then: both dtypes start from the same numbers.
     members = [_drawn(network, np.random.default_rng(seed)) for seed in seeds]

@@ -28,9 +28,9 @@ CANDIDATES = 4
 def advance(weights: Array, x: Array, temperature: Array, rate: Array) -> tuple[Array, Array]:
     """Train in place: one step for every leading entry of `x`.
 
-    `weights`: the first layer and the transposed second one of R runs. `x`: anchor, positive and three negatives of
-    each step. `logits`: cosines over the temperature, the positive first. `lengths`: |f0| |f| of anchor and candidate.
-    The framework clamps |f| at 1e-8, which is left out here.
+    `weights` are the first layer and the transposed second one of R runs, and `x` anchor, positive and three negatives
+    of each step. Returns the logits, cosines over the temperature with the positive first, and the lengths |f0| |f| of
+    anchor and candidate. The framework clamps |f| at 1e-8, which is left out here.
     """
     steps, runs = x.shape[:2]
     logits, lengths = np.empty((2, steps, runs, CANDIDATES), x.dtype)
