@@ -219,11 +219,11 @@ def run(
 ) -> Results:  # fmt: skip
     """Run an experiment, each seed on one thread: its sums have the same order every time.
 
-    `seeds`: how many; None: as many as it takes by default. `on_progress`: called with each job that is done; with
-    several processes once a seed is done. `first`: the first seed; the others follow it. `processes`: seeds that are
-    run at the same time. Each process imports the main module anew, so a script that runs several must have its work
-    below ``if __name__ == "__main__"``. Result: in the order of the seeds, the same for any number of processes. Raises
-    `InputError` if there is no seed.
+    `seeds` is their number, by default that of the experiment; they begin with `first`. `on_progress` is called with
+    each job that is done; with several processes once a seed is done. `processes` seeds are run at the same time. Each
+    process imports the main module anew, so a script that runs several must have its work below ``if __name__ ==
+    "__main__"``. Results are in the order of the seeds, the same for any number of processes. Raises `InputError` if
+    there is no seed.
     """
     of_kind = {"an Experiment": isinstance(experiment, Experiment), "a function": callable(on_progress)}
     for (what, right), name in zip(of_kind.items(), ("experiment", "on_progress"), strict=True):

@@ -69,10 +69,10 @@ def follow(derivation: Derivation) -> tuple[Chain, tuple[str, ...]]:
 def render(derivation: Derivation, form: str = "text", width: int = WIDTH) -> str:
     """Check every step of a derivation, then write it out as a string that ends in a newline.
 
-    `form`: text has formulas in two dimensions where they fit, else on one line, and so has ASCII, in plain letters;
-    LaTeX is a fragment that needs amsmath; Markdown has formulas between dollar signs. Any other word raises
-    `InputError`. `width`: columns of the text, at least 40; LaTeX and Markdown have lines of any length. Raises
-    `DeclarationError` if a step does not follow. Raises `InputError` for another form.
+    The form "text" has formulas in two dimensions where they fit, else on one line, and so has "ascii", in plain
+    letters; "latex" is a fragment that needs amsmath; "markdown" has formulas between dollar signs. Text has lines of
+    `width` columns, at least 40; LaTeX and Markdown have lines of any length. Raises `DeclarationError` if a step does
+    not follow, and `InputError` for another form.
     """
     writers: Mapping[str, Callable[..., Iterator[str]]] = {
         "text": partial(_text, unicode=True),

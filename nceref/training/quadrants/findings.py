@@ -31,7 +31,7 @@ RISES = {False: (0.088, 0.012), True: (0.008, 0.023)}
 the published rate, and with rate over temperature held fixed.
 """
 MOST = 31
-"""The largest count among the 32 seeds, as quoted."""
+"""The quoted number of seeds, of 32, with the best run at the stated temperatures."""
 BEFORE, AFTER = 0.98, 0.98
 """Quoted shares with a nearest neighbor by cosine of their class, before training and after it at 0.05, 32 seeds."""
 _HALF_INTERVAL = 2.0395
