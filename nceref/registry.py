@@ -1,4 +1,4 @@
-"""Finds what a name stands for: the declarations of a folder, and the object that ``file.py:name`` names."""
+"""Look-ups by name: the declarations of a folder, and the object that ``file.py:name`` names."""
 
 import importlib
 import importlib.util

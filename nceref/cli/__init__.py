@@ -22,7 +22,7 @@ from nceref.output import streams
 from nceref.output.system import refuse_older
 
 _PACKAGES = ("numpy", "array_api_compat", "scipy", "sympy", "mpmath", "matplotlib", "threadpoolctl")
-"""Installed with this one, and not needed by every command."""
+"""Packages that are installed with this one, and not needed by every command."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

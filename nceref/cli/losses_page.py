@@ -43,7 +43,7 @@ def page_of(loss: LossFunction) -> Page:
 
 
 def _sections(loss: LossFunction) -> Mapping[str, Sequence[tuple[str, str]]]:
-    """Title, and under it names with a text, or texts alone."""
+    """The sections of the page by title, each of names with a text, or of texts alone."""
     from nceref.checks.properties import PROPERTIES
     from nceref.checks.settings import statement
 
@@ -67,7 +67,7 @@ def _sections(loss: LossFunction) -> Mapping[str, Sequence[tuple[str, str]]]:
 
 
 def _lines(text: str) -> list[tuple[str, str]]:
-    """One line for each part of a formula: two spaces stand between them."""
+    """The lines of a formula, one for each of its parts, between which two spaces stand."""
     return [("", part) for part in re.split(r"(?<=[,;]) {2,}", text) if part]
 
 

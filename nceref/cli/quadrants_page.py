@@ -80,7 +80,7 @@ def _numbers(run: Run) -> list[str]:
 
 
 def _short(x: float) -> str:
-    """Three decimals, or what there is room for."""
+    """A number with three decimals, or as many as there is room for."""
     return f"{x:.3f}" if abs(x) < 100 else f"{x:.0f}" if abs(x) < 1e5 else f"{x:.0e}"
 
 

@@ -13,9 +13,9 @@ from nceref.output.words import counted
 PACKAGES = (
     "numpy", "array-api-compat", "scipy", "sympy", "mpmath", "matplotlib", "click", "threadpoolctl",
 )  # fmt: skip
-"""Installed with this one."""
+"""Packages that are installed with this one."""
 OPTIONAL = ("torch", "jax", "cupy", "cupy-cuda12x", "cupy-cuda13x", "dask", "distributed", "python-flint", "pytest")
-"""Named where they are installed."""
+"""Packages that are named where they are installed."""
 VARIABLES = (
     "NCEREF_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",

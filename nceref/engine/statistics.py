@@ -29,7 +29,7 @@ from nceref.engine.unshifted_statistics import ExpMeanNearOne, ExpSum, PositiveS
 
 Array = Any
 NEAR = 1 / 16
-"""Below it the logarithm of a mean of exponentials is taken of what they lack to 1."""
+"""The largest exponent for which the logarithm of a mean of exponentials is taken by their distance from 1."""
 
 
 @dataclass(frozen=True)

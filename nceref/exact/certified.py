@@ -184,7 +184,7 @@ def certified(
 
 
 def numbers(out: Mapping[str, Any]) -> Iterator[tuple[str, Enclosure]]:
-    """Every enclosure with the name of its output."""
+    """The enclosures one by one, each with the name of its output."""
     for name, x in out.items():
         yield from ((name, one) for one in (x.flat if isinstance(x, np.ndarray) else [x]))
 

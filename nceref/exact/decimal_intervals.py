@@ -271,7 +271,7 @@ class DecimalIntervals:
 
 
 _SMALLEST = Decimal("1e-5000")
-"""Ends that are nearer to 0 are moved: as a fraction, exp(-10^8) has a denominator of 43 million digits."""
+"""The least magnitude of an end but 0: as a fraction, exp(-10^8) has a denominator of 43 million digits."""
 
 
 def _outward(end: Decimal, rounding: str) -> Fraction:

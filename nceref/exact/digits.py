@@ -9,7 +9,7 @@ from nceref.engine.scaling import exponent_of
 from nceref.errors import InputError
 
 MOST_DIGITS = 20_000
-"""Beyond it, a single exponential takes seconds."""
+"""The most digits: beyond them, a single exponential takes seconds."""
 _MOST_EXPONENT = math.floor(MOST_DIGITS * math.log(10) / 2)
 
 

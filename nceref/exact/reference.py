@@ -165,7 +165,7 @@ def complex_step(loss: Loss, inputs: Mapping[str, Any], m: Any, h: Any) -> dict[
 
 
 def perturbed(node: Any, read: Any, move: Any, at: Any, given: Mapping[str, Any], name: str) -> Any:
-    """One derivative for every number in the nested list `given[name]`."""
+    """The derivatives by the numbers in the nested list `given[name]`, nested alike."""
     if not isinstance(node, list):
         return read(at({**given, name: move(node)}))
     out = mapped(lambda x: x, node)

@@ -23,7 +23,7 @@ from nceref.output.text import shown
 from nceref.theory.table import Table
 
 FIRST_SEED = 1000
-"""Seeds below it were looked at while sizes and rates were chosen."""
+"""The first seed of a run: those below it were looked at while sizes and rates were chosen."""
 SHOWN, PARTLY, UNSEEN, REVERSED = "shows up", "shows up in part", "does not show up", "reversed"
 UNDECIDED = "one seed: no spread, no verdict"
 LEVEL = 0.95
@@ -66,7 +66,7 @@ class Contrast:
 
 
 def difference(measure: str, higher: str, lower: str) -> Contrast:
-    """One setting minus another."""
+    """The contrast of one setting minus another."""
     return Contrast(measure, {higher: 1, lower: -1})
 
 
@@ -255,12 +255,12 @@ def _one(run: Callable[[int, OnProgress], Results], on_progress: OnProgress, see
 
 
 def _unreported(job: Job) -> None:
-    """Jobs of another process are reported when all of a seed is done."""
+    """Report nothing: jobs of another process are reported when all of a seed is done."""
 
 
 @contextmanager
 def _workers(count: int) -> Iterator[Any]:
-    """Fresh processes, which end at once when the work is interrupted."""
+    """A pool of fresh processes, which end at once when the work is interrupted."""
     # Ctrl-C reaches every process of the terminal: the workers ignore it, and the parent ends them.
     ignored = signal.SIGINT, signal.SIG_IGN
     with multiprocessing.get_context("spawn").Pool(count, signal.signal, ignored) as pool:

@@ -14,7 +14,7 @@ CLASSIFIER, CENTERS, PROBE = "classifier", "centers", "probe"
 
 @dataclass(frozen=True)
 class Setting:
-    """One loss.
+    """A loss with its arguments, and the reader that tells classes apart.
 
     Attributes
     ----------

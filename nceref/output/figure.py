@@ -20,13 +20,13 @@ SHADE = "#ececec"
 """The color of a part of the axes that is set apart."""
 
 WIDTH = 3.4
-"""Inches: half a column."""
+"""The width of half a column, in inches."""
 
 _TITLE = 0.18
-"""Inches: a line of it."""
+"""The height of a line of the title, in inches."""
 
 SMALL = 7.0
-"""Points: the smallest letters on a figure."""
+"""The size of the smallest letters on a figure, in points."""
 
 _STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",

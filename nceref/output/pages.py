@@ -10,13 +10,13 @@ WIDTH = 80
 NARROWEST = 40
 """A narrower terminal breaks the lines of this width by itself, so that nothing is lost."""
 WIDEST = 400
-"""No page is wider."""
+"""The largest width of a page."""
 GAP = layout.GAP
 
 _READABLE = 24  # four words
 
 Styles = Sequence[str] | Mapping[str, str]
-"""One for each column, or by entry."""
+"""Styles of the columns in order, or by entry."""
 
 
 class Page:

@@ -114,7 +114,7 @@ class _Rule(NamedTuple):
 
 
 def _of(kind: Any, fits: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """Keywords of one type say nothing of others."""
+    """A rule for values of one type, which says nothing of others."""
     return lambda x, limit: not isinstance(x, kind) or fits(x, limit)
 
 

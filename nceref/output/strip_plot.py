@@ -17,7 +17,7 @@ _LANE = 9
 """The height of marks of errors that are not finite."""
 LETTERS = 9
 LEAST = 1e-3
-"""Smaller errors stand at the foot of the plot: none of them matters."""
+"""The least error over bound on the plot: smaller ones, none of which matters, stand at its foot."""
 _SPREAD, _APART = 14.0, 4.0
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -145,7 +145,7 @@ _KINDS = {
     "fail": {"stroke": "#B3400C", "stroke_width": "1.7"},
     "nan": {"fill": "#B3400C"},
 }
-"""Colors where a server forbids styles."""
+"""Colors for servers that forbid styles."""
 
 
 def _kind(mark: Mark) -> str:

@@ -71,7 +71,7 @@ _LABEL = 40
 
 
 def _columns() -> int | None:
-    """COLUMNS, if it is a number such as people write; `Page.text` has a floor and a ceiling for it."""
+    """The number in COLUMNS, if it is one such as people write; `Page.text` has a floor and a ceiling for it."""
     text = os.environ.get("COLUMNS", "")
     # Of many digits, Python makes no integer; other decimal digits than ours are a slip.
     return int(text) or None if text.isascii() and text.isdecimal() and len(text) < 20 else None

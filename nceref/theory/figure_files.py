@@ -1,4 +1,4 @@
-"""Draws the figures, keeps their manifest and index, and says what there is no longer what would be drawn.
+"""Files of figures: drawn, with their manifest and index, and compared with what would be drawn now.
 
 A figure is drawn twice, as SVG and as PNG, and its bytes depend on nothing but its data and the tools that draw it.
 The manifest holds a hash of the data, which is the same everywhere, and names the tools.

@@ -274,7 +274,7 @@ def prove(chosen: Sequence[Claim]) -> Iterator[Evidence]:
 
 
 def _one_thread() -> None:
-    """Tiny linear algebra is ten times slower when BLAS shares it among threads."""
+    """Set BLAS to one thread: tiny linear algebra is ten times slower when several share it."""
     from threadpoolctl import threadpool_limits
 
     threadpool_limits(1)

@@ -103,7 +103,7 @@ def resolved(chain: Chain, expression: Any) -> Any:
 
 
 def _integrated(expression: Any) -> Any:
-    """Integrals come first: of maxima over entries, which names stand for, SymPy finds wrong ones."""
+    """The expression with its integrals carried out first: SymPy integrates maxima, which names stand for, wrongly."""
     from sympy import Integral
 
     return expression.xreplace({x: done(x) for x in expression.atoms(Integral)})
@@ -140,7 +140,7 @@ def _difference(chain: Chain, relation: Any) -> Any:
 
 
 def must_have_sign(chain: Chain, expression: Any, *, strict: bool) -> None:
-    """Names as they stand first, which may have a sign that their definitions hide."""
+    """Raise an error unless the sign is shown: with names first, whose sign their definitions may hide."""
     from sympy import sympify
 
     for x in (sympify(expression), named(chain, expression)):

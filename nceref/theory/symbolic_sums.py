@@ -56,7 +56,7 @@ class NormalForm:
         raise UndecidedError(msg)
 
     def _sum(self, total: Any) -> Any:
-        """Linear in its terms; a factor that does not depend on the index stands before the sum."""
+        """A sum, linear in its terms; a factor that does not depend on the index stands before it."""
         from sympy import Add, KroneckerDelta, S
 
         index, low, high = total.limits[0]
@@ -117,7 +117,7 @@ def differentiated(expression: Any) -> Any:
 
 @cache
 def _terms(entry: Any) -> Any:
-    """Multiplied out, with logarithms of products as sums."""
+    """The terms of an entry, multiplied out, with logarithms of products as sums."""
     from sympy import exp, log
 
     split = entry.replace(log, split_logarithm).replace(exp, lambda x: exp(x.expand()))
@@ -146,7 +146,7 @@ def zero_as_fraction(difference: Any) -> bool:
     bases: dict[Any, Any] = {}
 
     def exponential(x: Any) -> Any:
-        """e^(2 a - b) as A^2 / B: the same exponential has the same symbol everywhere."""
+        """The exponential e^(2 a - b) as A^2 / B, with one symbol everywhere for the same exponential."""
         parts = [term.as_coeff_Mul() for term in sp.Add.make_args(x.expand())]
         return sp.Mul(*(bases.setdefault(rest, sp.Dummy(positive=True)) ** factor for factor, rest in parts))
 

@@ -16,7 +16,7 @@ PARTS = ("published", "computed", "verdict")
 TableRow = Mapping[str, Any]
 TableRows = Sequence[TableRow]
 Show = Callable[..., str]
-"""Writes a computed value, and may look at the text of the published number beside it."""
+"""A function that writes a computed value, and may look at the text of the published number beside it."""
 
 _FEW = 6
 """Significant digits of a number that has no published one beside it."""

@@ -1,4 +1,4 @@
-"""Does a published number agree with the computed one? One enumeration and the one rule behind it."""
+"""Verdicts on published numbers beside computed ones: one enumeration, and the rule behind it."""
 
 import re
 from collections.abc import Sequence

@@ -220,7 +220,7 @@ class Analysis:
         return self
 
     def fold(self) -> None:
-        """Logits and statistics."""
+        """Compute the logits and the statistics, with the bounds on their errors."""
         self.logits = [logits_error(c.logits, self.fmt) for c in self.plan.comparisons]
         for comparison, (s, ds) in zip(self.plan.comparisons, self.logits, strict=True):
             for name, term in comparison.terms.items():

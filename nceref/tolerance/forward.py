@@ -20,7 +20,7 @@ from nceref.engine.statistics import LogSumExp, PositiveSet, Sum, Term
 
 Array = Any
 LARGE = 50.0
-"""Exponents beyond this make a bound vacuous anyway; they are cut to stay finite."""
+"""The largest exponent in a bound: larger ones, which make it vacuous anyway, are cut to stay finite."""
 
 
 @dataclass(frozen=True)

@@ -222,7 +222,7 @@ class Interval:
         return _interval(other, self.fmt) / self
 
     def __pow__(self, exponent: float) -> "Interval":
-        """Powers of what is not negative, and the square of anything."""
+        """The power of numbers that are not negative, and the square of any."""
         exponent = float(exponent)
         base = abs(self) if exponent == 2 else self
         values = [end**exponent for end in (base.low, base.high)]
@@ -334,7 +334,7 @@ def _log_size(end: Array) -> Array:
 
 
 def _size(end: Array) -> Array:
-    """Magnitudes, 0 of infinite ones."""
+    """The magnitudes of numbers, 0 of infinite ones."""
     return np.abs(finite(end))
 
 
@@ -402,7 +402,7 @@ def _pair(x: Any, y: Any) -> tuple[Interval, Interval]:
 
 
 def _joined(join: Callable[..., Array], in_place: bool) -> Callable[..., Interval]:
-    """Several arrays as one; where the rows move, without slopes."""
+    """A function that joins intervals as `join` does arrays; where the rows move, without slopes."""
 
     def of_intervals(parts: Sequence[Any], axis: int = 0) -> Interval:
         fmt = next(part.fmt for part in parts if isinstance(part, Interval))
@@ -419,7 +419,7 @@ def _joined(join: Callable[..., Array], in_place: bool) -> Callable[..., Interva
 
 
 def _where(condition: Any, x: Any, y: Any) -> Any:
-    """One of two; where it is not sure which, what holds both."""
+    """The interval that a condition chooses of two; where the condition is not sure, one that holds both."""
     if not isinstance(condition, Unsure):
         condition = Unsure(condition, ~np.asarray(condition), condition, _pair(x, y)[0].fmt)
     x, y = _interval(x, condition.fmt), _interval(y, condition.fmt)
@@ -437,7 +437,7 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
 
 
 def _sum(x: Interval, axis: int | None = None) -> Interval:
-    """Rows added up: however that is ordered, each rounding is of a part of the sum of magnitudes."""
+    """The sum of rows: in whatever order, each rounding is of a part of the sum of magnitudes."""
     one = x.without_slopes()
     total = np.sum(one.size, axis=axis)
     count = one.fmt.count(one.fmt.ratio * (one.middle.size // max(np.size(total), 1)))

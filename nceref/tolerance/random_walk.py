@@ -55,7 +55,7 @@ FAILURE = 1e-4
 """The probability that a number of a result is beyond its bound, under the assumption."""
 PROBES = 64
 _STEP = 2.0**-24
-"""Far below 1, so that effects are linear, and far above the roundings of the walk itself."""
+"""The size of a random step: far below 1, so that effects are linear, and far above the roundings of the walk."""
 
 
 def confidence() -> float:

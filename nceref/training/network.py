@@ -58,7 +58,7 @@ class Linear:
         return ((self.outputs, self.inputs), *([(self.outputs,)] if self.bias else []))
 
     def __call__(self, x: Array, *parameters: Array) -> tuple[Array, LayerVjp]:
-        """(..., N, inputs) to (..., N, outputs)."""
+        """The value, (..., N, outputs), of rows (..., N, inputs), and the backward pass."""
         if x.shape[-1] != self.inputs:
             msg = f"rows of shape {x.shape} do not go into {self}; they must have {self.inputs} features"
             raise InputError(msg)
@@ -81,7 +81,7 @@ class Tanh:
     shapes: tuple[tuple[int, ...], ...] = ()
 
     def __call__(self, x: Array, *parameters: Array) -> tuple[Array, LayerVjp]:
-        """Entry by entry; the derivative is 1 - tanh^2."""
+        """The tanh of every entry, and the backward pass: the derivative is 1 - tanh^2."""
         value = np.tanh(x)
         return value, lambda g: (g * (1 - value * value), ())
 
@@ -93,7 +93,7 @@ class ReLU:
     shapes: tuple[tuple[int, ...], ...] = ()
 
     def __call__(self, x: Array, *parameters: Array) -> tuple[Array, LayerVjp]:
-        """Entry by entry; a complex entry counts as its real part, so that complex steps can check the derivative."""
+        """The positive parts; a complex entry counts as its real part: complex steps can check the derivative."""
         on = ~(x.real <= 0)  # NaN stays NaN, which `x.real > 0` would turn into 0
         return np.where(on, x, x.dtype.type(0)), lambda g: (np.where(on, g, g.dtype.type(0)), ())
 
@@ -105,7 +105,7 @@ class Normalize:
     shapes: tuple[tuple[int, ...], ...] = ()
 
     def __call__(self, x: Array, *parameters: Array) -> tuple[Array, LayerVjp]:
-        """Every row x over its length; the gradient is (g - (g.z) z) / |x|."""
+        """The rows x over their lengths, z, and the backward pass, (g - (g.z) z) / |x|."""
         # Taken after division by the largest entry, squares neither overflow nor vanish.
         # The value does not depend on this factor, so it may be real where x takes a complex step.
         peak = np.abs(x.real).max(axis=-1, keepdims=True)

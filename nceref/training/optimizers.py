@@ -52,7 +52,7 @@ class SGD:
         _check(self, _share("momentum"))
 
     def start(self, parameters: Parameters) -> State:
-        """No velocity yet."""
+        """The velocity before the first step, which is 0; without momentum there is none."""
         _check_members(self.rate, parameters)
         return (tuple(np.zeros_like(w) for w in parameters),) if self.momentum else ()
 

@@ -273,7 +273,7 @@ class _Run:
         )
 
     def _weights_of_scalars(self) -> Parameters:
-        """One for each member."""
+        """The weights of the scalars that are learned, one for each member."""
         loss, settings = self.loss.declaration, self.recipe.settings
         return tuple(
             np.array([scalars.started(loss, one, member, settings) for member in self.members], self.recipe.dtype)

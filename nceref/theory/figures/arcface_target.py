@@ -33,7 +33,7 @@ def data():
 
 
 def draw(canvas, data):
-    """Two curves, the turning point, and the other branch beyond it."""
+    """Draw two curves, the turning point, and the other branch beyond it."""
     axes = canvas.subplots()
     axes.plot(data["angle"], data["no margin"], color=BLUE)
     axes.plot(data["angle"], data["margin"], color=VERMILLION)

@@ -68,7 +68,7 @@ def _rows(alpha: float | None) -> list[dict[str, Any]]:
 
 
 def _compared(head: float | None, tail: float | None) -> tuple[float | None, float | None]:
-    """Difference and ratio."""
+    """The difference and the ratio of a number of the largest and the smallest class."""
     return (None, None) if head is None or tail is None else (head - tail, head / tail)
 
 

@@ -27,7 +27,7 @@ CHECKPOINT = 500
 BLOCK = 250
 """Steps from one check, and one call of `on_progress`, to the next; the checkpoint is the end of a block."""
 _MOST = 10_000_000
-"""Steps; the indices of more do not fit into memory."""
+"""The most steps: the indices of more do not fit into memory."""
 _SHORTEST = 2**0.5 * plain.CLAMP
 """The |f0| |f| above which no length is clamped, since features are at most 2**0.5 long."""
 
@@ -110,7 +110,7 @@ class State:
 
 
 OnProgress = Callable[[State], Any]
-"""Called with the state after every block of steps."""
+"""A function that is called with the state after every block of steps."""
 
 
 def begin(setup: Setup) -> State:

@@ -20,12 +20,12 @@ UNIFORM_LAW = float(np.log(np.i0(4.0))) - 4
 """The uniformity (t = 2) of the uniform law on the circle: log(exp(-4) I0(4)), about -1.57503."""
 _SEEDS = tuple(range(32))
 _LOWEST = PUBLISHED[-1]
-"""Rounding decides where a run at 0.001 ends, for most seeds: statements about it are counted over all of them."""
+"""The lowest temperature: for most seeds rounding decides where its run ends, so statements count over all of them."""
 _COMPARED = PUBLISHED[:-1]
 _AT = {temperature: column for column, temperature in enumerate(_COMPARED)}
 """The column of each temperature: of two equal ones the last."""
 _UNBALANCED, _CLEARLY, _NEARLY_ALL = 10, 0.1, 28
-"""Features that opposite corners may differ by; share of neighbors; of the seeds."""
+"""Features that opposite corners may differ by; a clear difference of shares of neighbors; nearly all of the seeds."""
 RISES = {False: (0.088, 0.012), True: (0.008, 0.023)}
 """The quoted rise of the cosine within classes from 0.99 to 0.01, mean of 32 seeds and half of its 95 % interval, with
 the published rate, and with rate over temperature held fixed.

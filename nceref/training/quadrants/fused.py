@@ -88,7 +88,9 @@ def _encoder(weights: Array, features: Array) -> Step:
 
 
 def _angles(features: Array, sines: Array, temperature: Array) -> tuple[Step, Step]:
-    """Logits and sines of the angles from the features, and from -dL / d angle, put in `sines`, to the gradient."""
+    """Functions that take the features to logits and sines of angles, and -dL / d angle, put in `sines`, to the
+    gradient.
+    """
     anchors, candidates = features.view(np.result_type(features, np.complex64)).reshape(2, -1)
     # What is a part or a reshaped form of another array here is a view of it: writing to one fills the other.
     mirrored, w = np.empty((2, *anchors.shape), anchors.dtype)

@@ -22,7 +22,7 @@ from nceref.training.quadrants.statistics import Statistics, StepStatistics, of_
 
 Array = npt.NDArray[Any]
 OnProgress = Callable[[int], Any]
-"""Called with the number of steps that are done."""
+"""A function that is called with the number of steps that are done."""
 
 _BETWEEN = 10
 """Seconds from one saved state to the next."""
