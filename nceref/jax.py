@@ -158,13 +158,13 @@ class _JaxCall:
         return {**self.plain, **{name: np.asarray(x) for name, x in zip(self.names, operands, strict=True)}}
 
     def dtype(self, operands: tuple[Any, ...]) -> Any:
-        """Of the value."""
+        """The dtype of the value."""
         kinds = {p.name: p for p in self.loss.parameters}
         arrays = [x for name, x in zip(self.names, operands, strict=True) if not isinstance(kinds[name], Scalar)]
         return np.float64 if any(x.dtype == np.float64 for x in arrays) else np.float32
 
     def shapes(self, operands: tuple[Any, ...]) -> tuple[Any, dict[str, Any]]:
-        """What `value_and_grads` returns; an InputError for arguments that no numbers could mend."""
+        """The shapes of value and gradients; arguments that no numbers could mend raise an `InputError`."""
         by_name = dict(zip(self.names, operands, strict=True))
         stand_ins = {p.name: _stand_in(p, by_name[p.name]) for p in self.loss.parameters if p.name in by_name}
         bound = bound_loss(self.loss.declaration, (), {**self.plain, **stand_ins})
@@ -194,7 +194,7 @@ def _host_thread() -> ThreadPoolExecutor:
 
 
 def _on_host(run: Callable[..., Any], shapes: Callable[[], Any], *operands: JaxArray) -> Any:
-    """What NumPy makes of the operands: now, or when the program that is being traced runs."""
+    """The results of a NumPy function on the operands: now, or when the program that is being traced runs."""
     if not any(isinstance(x, jax.core.Tracer) for x in operands):
         return jax.device_put(jax.tree.map(jax.numpy.asarray, run(*operands)), _place(operands))
     thread, context = _host_thread(), copy_context()
@@ -207,7 +207,7 @@ def _on_host(run: Callable[..., Any], shapes: Callable[[], Any], *operands: JaxA
 
 
 def _place(operands: tuple[JaxArray, ...]) -> Any:
-    """Where the first array was put, whole on each device of a mesh; None where JAX may choose."""
+    """The placement of the first array, whole on each device of a mesh; None where JAX may choose."""
     first = next((x.sharding for x in operands if x.ndim and getattr(x, "committed", False)), None)
     if isinstance(first, jax.sharding.NamedSharding):
         return jax.sharding.NamedSharding(first.mesh, jax.sharding.PartitionSpec())
@@ -215,13 +215,13 @@ def _place(operands: tuple[JaxArray, ...]) -> Any:
 
 
 def _varying(x: JaxArray, *others: JaxArray) -> JaxArray:
-    """Under `shard_map`: the same numbers, as an array that differs between devices where one of the others does."""
+    """The same array, under `shard_map` typed as varying between devices where one of the others varies."""
     axes = frozenset().union(*map(_axes, others)) - _axes(x)
     return jax.lax.pcast(x, tuple(sorted(axes)), to="varying") if axes else x
 
 
 def _axes(x: JaxArray) -> frozenset[str]:
-    """Of a mesh, those along which an array varies; releases before `pcast` do not tell."""
+    """Axes of a mesh along which an array varies; releases before `pcast` do not tell."""
     kind = getattr(jax.typeof(x), "manual_axis_type", None) if hasattr(jax.lax, "pcast") else None
     return kind.varying if kind else frozenset()
 

@@ -78,7 +78,7 @@ class LossFunction:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """Where the formula was read."""
+        """The sources that the formula was read in."""
         return self.declaration.sources
 
     @property

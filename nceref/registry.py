@@ -1,4 +1,4 @@
-"""Finds what a name stands for: the declarations of a folder, and the object that ``file.py:name`` names."""
+"""Look-ups by name: the declarations of a folder, and the object that ``file.py:name`` names."""
 
 import importlib
 import importlib.util
@@ -33,9 +33,9 @@ def names(package: str) -> tuple[str, ...]:
 def discover(package: str, attribute: str, kind: type[Any]) -> Mapping[str, Any]:
     """Import every module of a package and collect its declaration.
 
-    `package`: such as ``"nceref.family"``. `attribute`: what the declaration is called in each module, such as
-    ``"LOSS"``. `kind`: its class. Its `name` must be that of the file, with dashes or underscores. Result: declarations
-    by name, sorted. Raises `DeclarationError` for a module without such a declaration.
+    The package is such as ``"nceref.family"``, and the attribute is the name of the declaration in each module, such as
+    ``"LOSS"``. Its `name` must be that of the file, with dashes or underscores. The mapping is sorted by name. Raises
+    `DeclarationError` for a module without such a declaration.
     """
     declarations = {}
     for name in names(package):
@@ -56,7 +56,7 @@ def names_own_loss(text: str) -> bool:
 def own_loss(text: str) -> Loss:
     """A declaration outside of the package.
 
-    `text`: ``file.py:NAME`` or ``package.module:NAME``; the file is executed. Raises `InputError` if it cannot be
+    The text is ``file.py:NAME`` or ``package.module:NAME``; the file is executed. Raises `InputError` if it cannot be
     loaded, is no `Loss`, or has a formula or a plan that cannot take its arguments.
     """
     try:
@@ -92,9 +92,8 @@ def _check_callables(declaration: Loss, text: str) -> None:
 def pick(what: str, name: str, known: Mapping[str, T], command: str) -> T:
     """The declaration of that name.
 
-    `what`: what is looked for, as the message says it: "table", "loss". `name`: as it was given. `known`: all
-    declarations by name. `command`: what lists them. Raises `InputError` if there is none; the message names those that
-    may have been meant.
+    Raises `InputError` if there is none; the message says `what` is missing ("table", "loss"), names those that may
+    have been meant, and the command that lists them.
     """
     # Anything that is no text has no name to look for, and may not even be hashable.
     if not isinstance(name, str) or name not in known:
@@ -116,8 +115,8 @@ def unknown(
 ) -> InputError:
     """The error for a name that is not declared, with those it may have meant: alike, or described by that word.
 
-    `what`: what is looked for: "table", "loss". `name`: as it was given. `known`: all names. `command`: what lists
-    them. `titles`: titles by name, whose words may be meant.
+    `what` is the word for it, "table" or "loss"; the command lists the known names. `titles` are titles by name, whose
+    words may be meant.
     """
     # Measured on this package: slips such as "nt_xnet" score 0.83, other words such as "simclr" for "simple" 0.67.
     meant = alike(printable(name), known, 0.75) or _titled(printable(name), titles) or _described(what, printable(name))
@@ -133,7 +132,7 @@ def _titled(name: str, titles: Mapping[str, str]) -> list[str]:
 
 
 def _described(what: str, name: str) -> list[str]:
-    """Those whose summary holds the word, or else those whose sources do."""
+    """Declarations whose summary holds the word, or else those whose sources do."""
     word = letters(name)
     # What Python itself looks for in a module begins with an underscore, at times while declarations are imported.
     if len(word) < 4 or name.startswith("_") or what not in _FOLDERS:
@@ -151,10 +150,10 @@ _FOLDERS: Mapping[str, tuple[str, str, Any]] = {"loss": ("nceref.family", "LOSS"
 def find_object(text: str, what: str = "TARGET", fits: Callable[[Any], bool] = callable) -> Any:
     """The object that a text names; its file or module is executed.
 
-    `text`: ``file.py:name`` or ``package.module:name``; the name may have dots. `what`: how a message names the text.
-    `fits`: which objects are offered where the name is not there. Raises `InputError` if the text has no ``:name``, or
-    what stands before it can be neither a file nor a module. Raises `TargetError` if the file, the module or the name
-    is not there, or if importing it fails.
+    The text is ``file.py:name`` or ``package.module:name``; the name may have dots. A message names it by `what`, and
+    offers objects that `fits` where the name is not there. Raises `InputError` if the text has no ``:name``, or what
+    stands before it can be neither a file nor a module, and `TargetError` if the file, the module or the name is not
+    there, or if importing it fails.
     """
     place, name = place_and_name(text, what)
     if not name:
@@ -171,8 +170,8 @@ def find_object(text: str, what: str = "TARGET", fits: Callable[[Any], bool] = c
 def import_place(place: str, text: str = "") -> ModuleType:
     """The module of a file, or of a dotted name; it is executed.
 
-    `place`: ``file.py`` or ``package.module``. `text`: how a message names it; default: the place. Raises `TargetError`
-    if it is not there, or if importing it fails.
+    A message names it by `text`, or else by the place. Raises `TargetError` if it is not there, or if importing it
+    fails.
     """
     return _file(Path(place)) if place.endswith(".py") else _module(place, text or place)
 
@@ -180,8 +179,7 @@ def import_place(place: str, text: str = "") -> ModuleType:
 def place_and_name(text: str, what: str = "TARGET") -> tuple[str, str]:
     """Part a text into a file or a module and what is named in it; nothing is imported.
 
-    `text` and `what`: as for `find_object`. `place, name`: of a file without ``:name``, the name is empty. Raises
-    `InputError` if the text can be neither.
+    Of a file without ``:name``, the name is empty. Raises `InputError` if the text can be neither.
     """
     place, _, name = text.rpartition(":")
     if text.startswith(("http:", "https:")):
@@ -208,10 +206,7 @@ def _malformed(text: str, what: str) -> str:
 
 
 def folder_of(text: str) -> Path:
-    """The folder whose neighbors a target may import: that of the file, or the current one.
-
-    `text`: as for `find_object`.
-    """
+    """The folder whose neighbors a target may import: that of the file, or the current one."""
     place = text.rpartition(":")[0]
     if not place.endswith(".py"):
         return Path.cwd()
@@ -245,7 +240,7 @@ def _file(path: Path) -> ModuleType:
 
 
 _EXECUTED: dict[tuple[str, int, int], ModuleType] = {}
-"""What files have become: like a package, one is executed once, unless it is written again."""
+"""The modules of files: like a package, a file is executed once, unless it is written again."""
 
 
 def _executed(path: Path) -> ModuleType:
@@ -293,7 +288,7 @@ def _beside(folder: Path) -> Iterator[None]:
 
 
 def _imported(load: Callable[[], Any], name: str) -> Any:
-    """What an import gives; whatever goes wrong in somebody else's file is reported with its last lines."""
+    """The result of an import; an error in somebody else's file is reported with its last lines."""
     try:
         return load()
     except ModuleNotFoundError as error:
@@ -317,7 +312,7 @@ def _imported(load: Callable[[], Any], name: str) -> Any:
 
 
 _LINES, _LONGEST = 20, 1000
-"""Of a traceback, the lines that are shown, and the characters of a part."""
+"""The lines of a traceback that are shown, and the characters of a part."""
 
 
 def _failure(name: str, error: BaseException) -> str:
@@ -349,14 +344,14 @@ DISTRIBUTIONS: Mapping[str, str] = {
 
 
 def _needs(who: str, package: str) -> str:
-    """Which package is missing, and how to get it; empty for one that is not known."""
+    """The sentence on a missing package and how to get it; empty for one that is not known."""
     if package not in DISTRIBUTIONS:
         return ""
     return f"{who} needs the package {package}: pip install {DISTRIBUTIONS[package]}"
 
 
 def _no_module(package: str, text: str) -> str:
-    """For a module that is not there: what is in the folder, and what has nearly its name."""
+    """The message for a module that is not there: modules of the folder, and those of nearly its name."""
     if needed := _needs(f"target {shown(text)}", package):
         return needed
     folder = Path.cwd()

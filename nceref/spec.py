@@ -1,4 +1,4 @@
-"""What the declaration of a loss is made of: frozen data without behavior."""
+"""The parts of the declaration of a loss: frozen data without behavior."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Source:
-    """Where a formula was read: the work, the passage in it, and what kind of text was read."""
+    """A source of a formula: the work, the passage in it, and the kind of text that was read."""
 
     work: str
     place: str
@@ -129,7 +129,7 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Kink:
-    """Where a gradient does not exist, and the subgradient that is returned there.
+    """A place at which a gradient does not exist, and the subgradient that is returned there.
 
     `near(inputs)` is true for arguments on the kink or within rounding of it.
     """
@@ -145,7 +145,7 @@ _WANTED: Mapping[str, str] = {
     "sign": "which values occur, such as '>= 0' or 'either sign'",
     "unit": "of the values, such as 'nats', or '' for a plain number",
 }
-"""What a loss states about itself and nothing else can know: it has no default, since that would state it."""
+"""Fields that only the author of a loss can know: they have no default, since that would state them."""
 
 
 def always(*names: str) -> dict[str, Mapping[str, Any]]:

@@ -108,7 +108,7 @@ def _evaluate(loss: losses.LossFunction, positional: tuple[Any, ...], by_name: d
 
 
 def _refuse_recording(loss: losses.LossFunction) -> None:
-    """Where operations of PyTorch are recorded, the loss would be a constant of the record."""
+    """Raise an `InputError` where operations of PyTorch are recorded: the loss would be a constant of the record."""
     proxies = sys.modules.get("torch.fx.experimental.proxy_tensor")
     if torch.jit.is_tracing() or (proxies and proxies.get_proxy_mode()):
         msg = (
@@ -191,7 +191,7 @@ class _TensorCall:
         return self.value_and_grads(tensors, cotangent=slope)[1]
 
     def _current_device(self) -> Any:
-        """Of several GPUs, the one that has the tensors; nothing on the CPU."""
+        """Context in which the current GPU is the one of the tensors; on the CPU it does nothing."""
         return torch.cuda.device(self.device.index if self.device.type == "cuda" else -1)
 
     def _arguments(self, tensors: Sequence[Tensor]) -> dict[str, Any]:

@@ -22,13 +22,13 @@ from nceref.output import streams
 from nceref.output.system import refuse_older
 
 _PACKAGES = ("numpy", "array_api_compat", "scipy", "sympy", "mpmath", "matplotlib", "threadpoolctl")
-"""Installed with this one, and not needed by every command."""
+"""Packages that are installed with this one, and not needed by every command."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit.
 
-    `arguments`: instead of those of the process.
+    `arguments` stand in place of those of the process.
     """
     received: list[int] = []
     try:
@@ -148,7 +148,7 @@ GROUPS = {
         "mutants": "List known bugs, show one, or score the verifier on them.",
     },
 }
-"""What somebody wants, to the commands for it, the likeliest first, with what each does."""
+"""Purposes of users, each with its commands, the likeliest first, and a line on what each command does."""
 COMMANDS = {name: about for group in GROUPS.values() for name, about in group.items()}
 """Every command. Its file is imported when it runs: `nceref --help` must stay fast."""
 ALIASES: Mapping[str, tuple[str, ...]] = {

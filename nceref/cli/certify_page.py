@@ -10,7 +10,7 @@ from nceref.output.words import counted
 
 
 def page_of(results: Sequence[Certified]) -> Page:
-    """What part of its bound the errors of each loss are below, by format."""
+    """The page of the losses: a limit that error / bound stays below, by format."""
     page = Page()
     groups = [list(group) for _, group in groupby(results, key=lambda one: one.loss)]
     header = ("loss", "cases", "numbers", *(f"{one.dtype}: error / bound" for one in groups[0]))

@@ -41,7 +41,7 @@ def _skipped(members: Iterable[CheckResult]) -> list[tuple[str, str, str]]:
 
 
 def tally(results: Sequence[CheckResult]) -> str:
-    """How many passed, failed and were skipped: ``12 passed, 1 skipped``."""
+    """The numbers of checks that passed, failed and were skipped: ``12 passed, 1 skipped``."""
     counts = Counter(result.status for result in results)
     words = {"pass": "passed", "fail": "failed", "skip": "skipped"}
     return ", ".join(f"{counts[status]} {word}" for status, word in words.items() if counts[status])

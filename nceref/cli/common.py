@@ -1,4 +1,4 @@
-"""What all commands share: exit statuses, and how a page, a record or a line is printed."""
+"""The common part of all commands: exit statuses, and the printing of pages, records and lines."""
 
 import contextlib
 import os

@@ -11,7 +11,7 @@ from nceref.output.pages import Page
 
 
 def page_of(expected: ExpectedReadings, location: Location | None = None) -> Page:
-    """What a loss should read, from low to high, and where a value stands among it."""
+    """The page of a loss's expected readings, from low to high, and of the place of a value among them."""
     page = Page()
     page.print((expected.loss, "bold"), f", {expected.conventions}")
     page.print(f"{_settings(expected)}\n", style="dim")

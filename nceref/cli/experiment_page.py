@@ -47,7 +47,7 @@ def chosen(name: str) -> Experiment:
 
 
 def command(experiment: Experiment, results: Results) -> str:
-    """What prints these results again."""
+    """The command that prints these results again."""
     words = ["nceref", "experiment", experiment.name, "--seeds", str(len(results.seeds))]
     first = results.seeds[0]
     return shlex.join(words if first == FIRST_SEED else [*words, "--first-seed", str(first)])
@@ -82,10 +82,7 @@ def _with_spread(values: Sequence[float], measure: Measure) -> str:
 
 
 def page_of(experiment: Experiment, results: Results) -> Page:
-    """Everything about one run: its tables, the published one, and which statements show up.
-
-    `results`: of that experiment.
-    """
+    """The page of an experiment: its tables, the published one, and the statements that show up."""
     opening, meanings = Page(), Page()
     opening.print(experiment.title, style="bold")
     for sentence in experiment.about:
@@ -131,7 +128,7 @@ def _interval(numbers: tuple[float, float]) -> str:
 
 
 def record(experiment: Experiment, results: Results) -> dict[str, Any]:
-    """All that was measured and what follows, ready for JSON; every number of every seed."""
+    """The record of an experiment, ready for JSON: every number of every seed, and the verdicts on the statements."""
     statements = [judge(statement, results) for statement in experiment.statements]
     return {
         "name": experiment.name,
@@ -169,7 +166,7 @@ def _finite(x: float) -> float | None:
 def recorded(content: Mapping[str, Any]) -> Results:
     """The results in a record.
 
-    `content`: what `record` returned, or the same read from JSON. Result: with NaN where JSON has null.
+    They have NaN where JSON has null.
     """
     values = {name: {m: tuple(x) for m, x in rows.items()} for name, rows in content["values"].items()}
     curves = {
@@ -204,7 +201,7 @@ def figure(experiment: Experiment, results: Results, suffix: str) -> bytes:
 def save(experiment: Experiment, results: Results, out: str | os.PathLike[str]) -> Iterator[Path]:
     """Write the page, the record and the figure into a folder, and yield each file once it is there.
 
-    `out`: created if it does not exist.
+    The folder `out` is created if it does not exist.
     """
     # All are made before the first is written: an error in one leaves no half of a set.
     contents = {"txt": page_of(experiment, results).text().encode(), "json": to_json(experiment, results).encode()}

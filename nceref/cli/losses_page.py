@@ -30,7 +30,7 @@ def overview(losses: Iterable[LossFunction]) -> Page:
 
 
 def page_of(loss: LossFunction) -> Page:
-    """All that is declared about one loss."""
+    """The page of a loss, with all of its declaration."""
     page = Page()
     page.print(loss.name, style="bold")
     page.print(loss.declaration.summary)
@@ -43,7 +43,7 @@ def page_of(loss: LossFunction) -> Page:
 
 
 def _sections(loss: LossFunction) -> Mapping[str, Sequence[tuple[str, str]]]:
-    """Title, and under it names with a text, or texts alone."""
+    """The sections of the page by title, each of names with a text, or of texts alone."""
     from nceref.checks.properties import PROPERTIES
     from nceref.checks.settings import statement
 
@@ -70,7 +70,7 @@ def _sections(loss: LossFunction) -> Mapping[str, Sequence[tuple[str, str]]]:
 
 
 def _lines(text: str) -> list[tuple[str, str]]:
-    """One line for each part of a formula: two spaces stand between them."""
+    """The lines of a formula, one for each of its parts, between which two spaces stand."""
     return [("", part) for part in re.split(r"(?<=[,;]) {2,}", text) if part]
 
 
@@ -88,7 +88,7 @@ def call(loss: LossFunction, *, every: bool = True) -> str:
 
 
 def record(loss: LossFunction) -> dict[str, Any]:
-    """All that is declared about one loss, ready for JSON."""
+    """The declaration of a loss, ready for JSON."""
     from nceref.checks.settings import in_words
 
     declared = loss.declaration
@@ -145,7 +145,6 @@ def losses_table() -> str:
 def update_table(path: str | os.PathLike[str]) -> bool:
     """Write the table of losses between its markers in the file at `path`.
 
-    `path`: a file in Markdown that has both markers. Result: whether the file changed. Raises `InputError` if the
-    markers are not there, once each and in order.
+    Returns whether the file changed. Raises `InputError` if the markers are not there, once each and in order.
     """
     return update_part(path, "losses", losses_table())

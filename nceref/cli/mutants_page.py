@@ -27,7 +27,7 @@ EMPTY: Record = {
     "dtypes": ["float64", "float32"],
     "file": "",
 }
-"""What a line of the file leaves out."""
+"""Default values, which a line of the file leaves out."""
 CATALOGUES = ("independent", "distributed")
 """Folders of the catalogue with programs of their own score; the others are the known bugs."""
 
@@ -75,7 +75,7 @@ def overview(shown: Sequence[Record]) -> Page:
 
 
 def page_of(record: Record) -> Page:
-    """All about one program."""
+    """The page of one program."""
     page = Page()
     page.print(record["id"], style="bold")
     page.print(record["sentence"])

@@ -16,9 +16,8 @@ from nceref.verification.options import OPTIONS, Option
 def pairs(option: str, given: Iterable[str]) -> dict[str, Any]:
     """The values of ``K=V`` options by name.
 
-    `option`: its name, for messages. `given`: what was passed, such as ``temperature=0.1``. Result: numbers, truth
-    values, None, `Ellipsis` for ``given`` (an array of the case), else words. Raises `click.UsageError` for a text
-    without a name and ``=``, and for a name that is given twice.
+    Texts such as ``temperature=0.1`` give numbers, truth values, None, `Ellipsis` for ``given`` (an array of the case),
+    else words. Raises `click.UsageError` for a text without a name and ``=``, and for a name that is given twice.
     """
     out: dict[str, Any] = {}
     for text in given:

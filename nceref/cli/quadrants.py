@@ -79,7 +79,7 @@ def _setup(context: click.Context, given: Mapping[str, Any]) -> Any:
 
 
 def _number(setup: Any, temperature: float | None, out: str | None) -> int:
-    """Which run is animated."""
+    """The number of the run that is animated."""
     if temperature is None:
         return 0
     if out is None:

@@ -27,9 +27,9 @@ the distance to a twin that starts one unit in the last place away in every weig
 
 
 def page_of(runs: Runs, beside: Runs | None = None) -> Page:
-    """Summary of the runs of one seed.
+    """The page of the runs of one seed.
 
-    `beside`: the same runs with the published learning rate, where `runs` holds rate over temperature fixed.
+    `beside` are the same runs with the published learning rate, where `runs` hold rate over temperature fixed.
     """
     page = Page()
     page.print(_opening(runs), style="bold")
@@ -60,7 +60,7 @@ def _opening(runs: Runs) -> str:
 
 
 def _features(features: Statistics) -> list[str]:
-    """Everything but what only a run has."""
+    """The entries of a line of the table; those that only a run has stay empty."""
     angles = (
         features.alignment,
         features.uniformity,
@@ -80,7 +80,7 @@ def _numbers(run: Run) -> list[str]:
 
 
 def _short(x: float) -> str:
-    """Three decimals, or what there is room for."""
+    """A number with three decimals, or as many as there is room for."""
     return f"{x:.3f}" if abs(x) < 100 else f"{x:.0f}" if abs(x) < 1e5 else f"{x:.0e}"
 
 
@@ -100,7 +100,7 @@ def _table(columns: Sequence[Sequence[str]], rows: Sequence[tuple[str, Sequence[
 
 
 def _warnings(runs: Runs) -> list[str]:
-    """What matters about single runs: that they diverged, or that rounding decides them."""
+    """Sentences on the runs that diverged, or that rounding decides."""
     sentences = []
     for number, run in enumerate(runs.runs, 1):
         name = f"Run {number} (tau = {run.temperature:g})"
@@ -129,7 +129,7 @@ def _compare(page: Page, held: Runs, published: Runs) -> None:
 
 
 def _statements(page: Page, runs: Runs) -> None:
-    """Each published statement with its verdict in the ledger, and what these runs show of it."""
+    """Print the published statements, each with its verdict in the ledger and with what these runs show of it."""
     page.print("\nPublished statements, their verdicts (nceref claims), and these runs", style="bold")
     shown = prove.chosen(CLAIMS)
     verdicts = claims_page.verdicts(shown)
@@ -140,13 +140,13 @@ def _statements(page: Page, runs: Runs) -> None:
 
 
 def _shown(id: str, runs: tuple[Run, ...]) -> str:
-    """What the runs show of a statement, those left out that diverged or that rounding decides."""
+    """The sentence on what the runs show of a statement; those that diverged or that rounding decides are left out."""
     judged = tuple(filter(findings.is_reproducible, runs))
     return _SHOWN[id](judged) if judged else "No run is left: each diverged, or rounding decides it."
 
 
 def _more_even(runs: tuple[Run, ...]) -> str:
-    """Which runs end more evenly than they start, on the circle and in the square."""
+    """The numbers of runs that end more evenly than they start, on the circle and in the square."""
     start = findings.untrained(runs[0])
     square = _counted(runs, lambda run: run.statistics.square_distance < start.square_distance)
     circle = _counted(runs, lambda run: run.statistics.uniformity < start.uniformity)
@@ -154,7 +154,7 @@ def _more_even(runs: tuple[Run, ...]) -> str:
 
 
 def _corners(runs: tuple[Run, ...]) -> str:
-    """Where the features of the lowest temperature are."""
+    """The numbers of features in each corner at the lowest temperature, and elsewhere."""
     run = min(runs, key=lambda one: one.temperature)
     if run.temperature > batch.PUBLISHED[-1]:
         needed = f"It takes a run at {batch.PUBLISHED[-1]:g} that rounding does not decide, or many seeds"
@@ -186,7 +186,7 @@ def _contrast(runs: tuple[Run, ...]) -> str:
 
 
 def _moderate(runs: tuple[Run, ...]) -> str:
-    """Which temperature is the most even, on either measure."""
+    """The temperature with the most even features, on either measure."""
     if len({run.temperature for run in runs}) < 2:
         return "One temperature tells nothing of this."
     square = min(runs, key=lambda run: run.statistics.square_distance)

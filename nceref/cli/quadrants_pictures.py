@@ -19,7 +19,7 @@ from nceref.training.quadrants.replay import Run, Runs
 Array = npt.NDArray[Any]
 
 _FRAMES = 50
-"""At most, beside the start."""
+"""The most frames of an animation, beside the start."""
 _PIXELS, _INCHES = 120, 3.4
 _FIRST, _EACH, _LAST = 1200, 90, 2500
 """Milliseconds that the frames of an animation stay."""
@@ -30,9 +30,8 @@ def write(
 ) -> list[Path]:
     """Draw the start, all runs, and one of them step by step, into a folder.
 
-    `runs`: of one seed. `out`: created if it does not exist; every file replaces an older one in one step. `animated`:
-    the run that is animated, counted from 0. `on_progress`: called with the step of each frame of the animation once it
-    is there.
+    The folder `out` is created if it does not exist; every file replaces an older one in one step. `animated` is the
+    run that is animated, counted from 0. `on_progress` is called with the step of each frame once it is there.
     """
     from nceref.theory.figures import quadrants, quadrants_start
 
@@ -60,14 +59,14 @@ def of_runs(figure: Figure, runs: Sequence[Run], suffix: str) -> bytes:
 
 
 def frames(setup: Setup) -> int:
-    """How many frames an animation has."""
+    """The number of frames of an animation."""
     return 1 - (-setup.steps // _between(setup))
 
 
 def snapshots_of(setup: Setup, number: int = 0) -> list[tuple[int, Array]]:
     """Steps and features of one run: before the first step, at equal distances, and where the runs end.
 
-    `number`: the run, counted from 0.
+    The number of the run is counted from 0.
     """
     # All runs again, as one batch: alone, NumPy may order a sum in another way, and a chaotic run ends elsewhere.
     points = samples.draw(setup.seeds[0]).samples
@@ -93,8 +92,8 @@ def _between(setup: Setup) -> int:
 def animation(shown: Sequence[tuple[int, Array]], title: str, on_progress: Callable[[int], Any] = int) -> bytes:
     """A GIF of the features step by step.
 
-    `shown`: step and features of each frame. `title`: above each frame, before its step. `on_progress`: called with the
-    step of each frame once it is drawn. Result: the whole file.
+    `shown` has the step and the features of each frame; the title stands above each, before its step. `on_progress` is
+    called with the step of each frame once it is drawn.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas

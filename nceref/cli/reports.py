@@ -1,4 +1,4 @@
-"""What the commands with a report share: its files and formats, and the words of the call that made it."""
+"""The common part of commands with a report: its files and formats, and the words of the call that made it."""
 
 import shlex
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ _PRINTED: dict[str, Callable[[str], object]] = {
     "markdown": partial(echo, nl=False),
     "badge": echo_xml,
 }
-"""How a format is printed in place of the page; of several, the first."""
+"""The function that prints a format in place of the page; of several formats, the first is printed."""
 
 
 def report_files(command: C) -> C:
@@ -46,8 +46,8 @@ def is_page_printed(given: Mapping[str, Any]) -> bool:
 def show_report(makers: Mapping[str, Callable[[], str]], given: Mapping[str, Any], page: Callable[[], "Page"]) -> None:
     """Write the files of a report, each of which is named on standard error, and print it.
 
-    `makers`: name of a format to what makes the text: ``json``, ``html``, ``junit``, ``markdown``, ``badge``,
-    ``repro``. `given`: the options: for each format ``FORMAT_file``, a path, - for standard output in place of the
+    `makers` has the function that makes the text of each format: ``json``, ``html``, ``junit``, ``markdown``,
+    ``badge``, ``repro``. `given` has for each the option ``FORMAT_file``: a path, - for standard output in place of the
     page, or None.
     """
     # What took long to find is shown also if a file cannot be written.

@@ -12,7 +12,7 @@ _FORMATS = click.Choice(["float64", "float32", "bfloat16", "float16"])
 
 @click.group(short_help="Reference vectors for implementations in any language.")
 def vectors() -> None:
-    """Inputs with proven outputs and allowed errors, for implementations that no Python can call.
+    """Inputs with proven outputs and allowed errors, for implementations that Python cannot call.
 
     `nceref vectors compare` judges what an implementation made of them.
     """

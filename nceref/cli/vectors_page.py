@@ -70,7 +70,7 @@ def line_of(case: VectorCase) -> dict[str, Any]:
 
 
 def page_of(case: VectorCase, ranks: RanksCase | None = None) -> Page:
-    """All about a case; of one on several ranks, also what each has."""
+    """The page of a case; of one on several ranks, also the inputs of each."""
     page = Page()
     page.print(case.id, style="bold")
     settings = ", ".join(f"{name}={x}" for name, x in case.settings.items()) or "none"
@@ -121,7 +121,7 @@ def _numbers(x: Any) -> str:
 
 
 def checked(results: Sequence[CheckedVectors], files: int) -> Page:
-    """What became of a check."""
+    """The page of checked vectors: what was computed anew, and what contradicts the files."""
     page = Page()
     lines = [(one.loss, str(one.cases), str(one.numbers), str(len(one.wrong))) for one in results]
     page.table(lines, header=[("loss", "cases", "numbers", "contradicted")], right=[False, True, True, True])

@@ -30,10 +30,7 @@ def refuse_with_target(given: dict[str, Any]) -> None:
 
 
 def verify_manifest(context: click.Context, given: dict[str, Any]) -> int:
-    """Verify the targets of a manifest, write and print what they give.
-
-    `context`: of `verify`. `given`: its options. Result: the exit status.
-    """
+    """Verify the targets of a manifest, write and print their verdicts, and return the exit status."""
     refuse_but(
         context,
         _TAKEN,

@@ -13,14 +13,14 @@ from nceref.output.words import counted
 PACKAGES = (
     "numpy", "array-api-compat", "scipy", "sympy", "mpmath", "matplotlib", "click", "threadpoolctl",
 )  # fmt: skip
-"""Installed with this one."""
+"""Packages that are installed with this one."""
 OPTIONAL = ("torch", "jax", "cupy", "cupy-cuda12x", "cupy-cuda13x", "dask", "distributed", "python-flint", "pytest")
-"""Named where they are installed."""
+"""Packages that are named where they are installed."""
 VARIABLES = (
     "NCEREF_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
 )  # fmt: skip
-"""Of the environment: what sets the number of threads."""
+"""Variables of the environment that set the number of threads."""
 
 
 def page_of() -> Page:
@@ -42,7 +42,7 @@ def _packages() -> Iterator[tuple[str, str]]:
 
 
 def _version(package: str) -> str:
-    """That of an installed package, nothing if it is not."""
+    """The version of a package; empty if it is not installed."""
     try:
         # A damaged installation has a name and no version.
         return metadata.version(package) or "of unknown version"

@@ -102,7 +102,7 @@ def _covered(terms: Sequence[Term | FittedTerm], s: Array) -> Array:
 
 
 def _dense(comparison: Comparison, slopes: dict[str, Any]) -> tuple[Array, Array, Array]:
-    """Logits, d value / d logits, and which pairs take part."""
+    """The logits, d value / d logits, and the mask of the pairs that take part."""
     rows, columns = (slice(0, size) for size in comparison.logits.shape)
     s = comparison.logits.block(rows, columns)
     # No logits are within a bound of -inf: the statistics with maxima, which hold for any.

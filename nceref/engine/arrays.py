@@ -86,7 +86,7 @@ def _not_64_bits(name: str, label: Any) -> str:
 
 
 def as_plain(name: str, value: Any) -> Any:
-    """Any object that NumPy reads as an array, as a plain one."""
+    """A plain array of any object that NumPy reads as one."""
     import numpy as np
 
     refuse_chunked(name, value)

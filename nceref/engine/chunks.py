@@ -122,7 +122,7 @@ class ChunkedRows:
 
     @property
     def balanced(self) -> tuple[ChunkedArray, int]:
-        """The rows as they are, and exponent 0: whether they are divided by a power of two is decided piece by piece."""
+        """The rows as they are, and exponent 0: each piece decides whether its rows are divided by a power of two."""
         return self.values, 0
 
 

@@ -250,7 +250,7 @@ def _concatenated(states: Sequence[Any]) -> Any:
 
 
 def statistics(plan: Plan) -> dict[str, Array]:
-    """All row statistics of a plan, by name."""
+    """The row statistics of a plan, by name."""
     walks = [Walk(comparison, keep=False) for comparison in plan.comparisons]
     return {name: stat for walk in walks for name, stat in walk.fold().items()}
 

@@ -133,9 +133,7 @@ def union(pair_sets: PairSets, rows: slice, columns: slice, s: Array) -> Mask:
 
 
 class Pattern:
-    """A pattern with the defaults of most: it looks at single blocks, reaches all, counts each pair once, cuts by a
-    mask.
-    """
+    """The defaults of most patterns: they look at single blocks, reach all, count each pair once, and cut by a mask."""
 
     whole_rows = False
     symmetric = True
@@ -278,7 +276,7 @@ class Hardest(Pattern):
         return rank < self.count
 
     def window(self, rows: slice, columns: slice) -> "HardestSoFar":
-        """The pattern of a block alone, of which all other pairs take part until the last kept candidates are known."""
+        """The pattern of a block alone: all candidates but the anchor's own, until the last that is kept is known."""
         return HardestSoFar(windows(self.own, rows, columns), self.count, columns.start)
 
 

@@ -11,7 +11,7 @@ from nceref.engine.namespaces import array_namespace, free_bytes, number_format,
 from nceref.output.system import processes_available, threads_available
 
 LEAST_PAIRS = 1 << 20
-"""Below this many logits, starting threads costs more than it saves."""
+"""The number of logits below which starting threads costs more than it saves."""
 MOST_THREADS = 1024
 """The most threads: each holds a gradient of the candidates, and no host has more processors that share a memory."""
 _SETTINGS: dict[str, tuple[ContextVar[Any], int, int | None]] = {

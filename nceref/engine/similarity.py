@@ -90,7 +90,7 @@ def _is_number(x: float, like: Array) -> bool:
 
 
 ONE = Factor()
-"""No factor."""
+"""The factor 1."""
 
 
 def divided_by(temperature: float, name: str = "temperature") -> Factor:

@@ -29,7 +29,7 @@ from nceref.engine.unshifted_statistics import ExpMeanNearOne, ExpSum, PositiveS
 
 Array = Any
 NEAR = 1 / 16
-"""Below it the logarithm of a mean of exponentials is taken of what they lack to 1."""
+"""The largest exponent for which the logarithm of a mean of exponentials is taken by their distance from 1."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,7 @@ class LogSumExp:
     exponentiates = True
 
     def within(self, bound: float, most: float) -> Any:
-        """The statistic without maxima, where no exponential can leave the range; a mean of numbers near 1 keeps its
-        digits.
-        """
+        """The statistic without maxima where no exponential overflows; means of numbers near 1 keep their digits."""
         if self.count is not None and self.k * bound < NEAR:
             return ExpMeanNearOne(self.k, self.count)
         return ExpSum(self.k, self.count) if self.k * bound <= most else self

@@ -25,7 +25,7 @@ from nceref.engine.ties import Copies
 
 Array = Any
 MIRRORED = "mirrored "
-"""Begins the names of terms of the mirror image of a window."""
+"""The prefix of the names of terms of the mirror image of a window."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class Window:
         return self.terms, self.bounded
 
     def sorted_by_label(self) -> tuple["Window", None]:
-        """Rows of a window keep their order."""
+        """The window itself: its rows keep their order."""
         return self, None
 
 
@@ -85,7 +85,7 @@ def windows(comparison: Comparison) -> Iterator[Window]:
 
 
 def _places(logits: Any) -> Iterator[tuple[tuple[int, ...], slice, slice]]:
-    """Pieces of each side, rows and columns of the windows; of two mirrored ones, the upper."""
+    """The places of the windows: pieces of each side, rows and columns; of two mirrored ones, the upper."""
     first, last = logits.sides[0], logits.sides[-1]
     for i, rows in enumerate(first.values.spans):
         if logits.paired:

@@ -15,7 +15,7 @@ from nceref.exact.reference import declared_loss, mapped, with_gradients
 from nceref.spec import Loss
 
 FIRST_DIGITS, MOST_DIGITS = 35, 1230
-"""Of the balls: about 128 and 4096 bits."""
+"""The first and the most digits of the balls: about 128 and 4096 bits."""
 SPARE_BITS = 10
 """An enclosure so many bits wider still rounds to one number."""
 
@@ -30,7 +30,7 @@ class NotProvenError(InputError):
 
 @dataclass(frozen=True)
 class Enclosure:
-    """All that lies within a radius of a middle: the true number is among it.
+    """The interval within a radius of a middle, which holds the true number.
 
     Attributes
     ----------
@@ -184,7 +184,7 @@ def certified(
 
 
 def numbers(out: Mapping[str, Any]) -> Iterator[tuple[str, Enclosure]]:
-    """Every enclosure with the name of its output."""
+    """The enclosures one by one, each with the name of its output."""
     for name, x in out.items():
         yield from ((name, one) for one in (x.flat if isinstance(x, np.ndarray) else [x]))
 
@@ -192,7 +192,7 @@ def numbers(out: Mapping[str, Any]) -> Iterator[tuple[str, Enclosure]]:
 def enclosures(
     loss: Loss, inputs: Mapping[str, Any], base: Any, of_rows: Collection[int] | None = None
 ) -> dict[str, Any]:
-    """What `certified` returns, at the precision of one number system."""
+    """The enclosures that `certified` returns, at the precision of one number system."""
     value, rows, slopes = with_gradients(loss, inputs, base, of_rows)
     made = {"value": value, **({} if rows is None else {"rows": rows})}
     made |= {f"grad.{name}": x for name, x in slopes.items()}

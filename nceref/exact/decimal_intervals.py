@@ -62,7 +62,7 @@ class Arithmetic:
         return self.multiply(a, Ends(self.down.divide(one, b.high), self.up.divide(one, b.low)))
 
     def widened(self, low: Decimal, high: Decimal) -> Ends:
-        """By a unit in the last place: functions are rounded to nearest whatever the context says."""
+        """Ends moved out by a unit in the last place: functions are rounded to nearest whatever the context says."""
         return Ends(self.down.next_minus(low), self.up.next_plus(high))
 
     def exp(self, a: Ends) -> Ends:
@@ -99,7 +99,7 @@ class Arithmetic:
         return self.add(total, Ends(rest.copy_negate(), rest))
 
     def acos(self, a: Ends) -> Ends:
-        """By Newton's method from the float, and by cosines that prove the answer."""
+        """The inverse cosine by Newton's method from the float, with cosines that prove the answer."""
         return Ends(self._acos(a.high).low, self._acos(a.low).high)
 
     def _acos(self, x: Decimal) -> Ends:
@@ -271,7 +271,7 @@ class DecimalIntervals:
 
 
 _SMALLEST = Decimal("1e-5000")
-"""Ends that are nearer to 0 are moved: as a fraction, exp(-10^8) has a denominator of 43 million digits."""
+"""The least magnitude of an end but 0: as a fraction, exp(-10^8) has a denominator of 43 million digits."""
 
 
 def _outward(end: Decimal, rounding: str) -> Fraction:
@@ -293,7 +293,7 @@ def decimal_enclosures(loss: Loss, inputs: Mapping[str, Any], digits: int) -> di
 
     Derivatives are taken by reverse mode, as those of `certified`; `decimal_along` has other rules.
 
-    `loss`: whose formula. `inputs`: what `bind` returned. `digits`: of every decimal.
+    `inputs` are those that `bind` returned; every decimal has `digits` digits.
     """
     return enclosures(loss, inputs, DecimalIntervals(digits))
 
@@ -303,8 +303,8 @@ def decimal_along(
 ) -> tuple[Enclosure, Enclosure]:
     """Enclosures of the value and of its derivative along one direction, by forward mode: one run of the formula.
 
-    `loss`: whose formula. `inputs`: what `bind` returned. `digits`: of every decimal. `direction`: inputs to an array
-    of integers in their shape.
+    `inputs` are those that `bind` returned, every decimal has `digits` digits, and `direction` has an array of integers
+    in the shape of each input.
     """
     given = arguments(loss, DecimalIntervals(digits), inputs)
     for name, steps in direction.items():
@@ -322,7 +322,7 @@ def _moved(steps: Iterator[int], x: Dual) -> Dual:
 def direction_of(gradients: Mapping[str, Any]) -> dict[str, Any]:
     """A direction by input with no two neighbors alike: 1, -2, 3, -4, 5, -1, 2, ...
 
-    `gradients`: input to an array of its gradient.
+    `gradients` has an array for each input.
     """
     places = {name: np.arange(np.size(x)).reshape(np.shape(x)) for name, x in gradients.items()}
     return {name: (place % 5 + 1) * np.where(place % 2, -1, 1) for name, place in places.items()}
@@ -331,7 +331,7 @@ def direction_of(gradients: Mapping[str, Any]) -> dict[str, Any]:
 def along(gradients: Mapping[str, Any], direction: Mapping[str, Any]) -> Enclosure:
     """The derivative along a direction that gradients give.
 
-    `gradients`: input to an object array of `Enclosure`. `direction`: input to an array of integers.
+    `gradients` has an object array of `Enclosure` for each input, and `direction` an array of integers.
     """
     terms = [pair for name, x in gradients.items() for pair in zip(np.ravel(x), np.ravel(direction[name]), strict=True)]
     middle = sum((one.middle * int(n) for one, n in terms), Fraction(0))

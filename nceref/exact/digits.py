@@ -1,4 +1,4 @@
-"""How many digits the exponentials of a formula need, and what to change where they are too many."""
+"""The number of digits that the exponentials of a formula need, and the remedy where there are too many."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -9,16 +9,15 @@ from nceref.engine.scaling import exponent_of
 from nceref.errors import InputError
 
 MOST_DIGITS = 20_000
-"""Beyond it, a single exponential takes seconds."""
+"""The most digits: beyond them, a single exponential takes seconds."""
 _MOST_EXPONENT = math.floor(MOST_DIGITS * math.log(10) / 2)
 
 
 def digits_of_exponents(bound: BoundLoss, largest: Callable[[Mapping[str, Any]], Any]) -> int:
     """Digits to begin with: a loss or a slope is either 0 or hardly smaller than exp(-2 max |exponent|).
 
-    `bound`: whose formula. `largest`: the largest exponent of the formula, a number of mpmath, at some arguments.
-    Raises `InputError` where they are more than 20,000: it names the argument that is farthest from 1, and what it can
-    be.
+    `largest` gives the largest exponent of the formula at some arguments, a number of mpmath. Raises `InputError` where
+    there are more than 20,000 digits: it names the argument that is farthest from 1, and what it can be.
     """
     exponent = largest(bound.arguments)
     if exponent <= _MOST_EXPONENT:

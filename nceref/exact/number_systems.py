@@ -128,7 +128,7 @@ class Vector:
         return Vector(x + y for x, y in zip(self.numbers, other.numbers, strict=True))
 
     def times(self, factor: Number) -> "Vector":
-        """Each number times the factor."""
+        """The numbers times the factor."""
         return Vector(factor * x for x in self.numbers)
 
     def dot(self, other: "Vector") -> Number:

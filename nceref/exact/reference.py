@@ -110,10 +110,9 @@ def with_gradients(
 ) -> tuple[Any, Any, dict[str, Any]]:
     """The formula and all its derivatives in one number system, by reverse mode.
 
-    `loss`: whose formula. `inputs`: what `bind` returned. `base`: of real numbers. `of_rows`: the rows that count; the
-    others are 0, and the mean is divided by as many as before. Default: all. `value`: under the reduction "mean".
-    `rows`: none for a loss without rows. `slopes`: derivatives of the value by every differentiable input, in nested
-    lists.
+    `base` is a number system of real numbers. Rows that are not in `of_rows` are 0, and the mean is divided by as many
+    as before. Returns the value under the reduction "mean"; the rows, None for a loss without; and the derivatives of
+    the value by every differentiable input, in nested lists.
     """
     given = arguments(loss, base, inputs)
     variables = {
@@ -166,7 +165,7 @@ def complex_step(loss: Loss, inputs: Mapping[str, Any], m: Any, h: Any) -> dict[
 
 
 def perturbed(node: Any, read: Any, move: Any, at: Any, given: Mapping[str, Any], name: str) -> Any:
-    """One derivative for every number in the nested list `given[name]`."""
+    """The derivatives by the numbers in the nested list `given[name]`, nested alike."""
     if not isinstance(node, list):
         return read(at({**given, name: move(node)}))
     out = mapped(lambda x: x, node)
@@ -282,7 +281,7 @@ def as_floats(node: Any) -> Any:
 
 
 def _converged(name: str, at: Callable[[int], dict[str, Any]], precision: int, digits: int) -> dict[str, Any]:
-    """What `at` returns at the first of doubled precisions that agrees with the one before to `digits` digits."""
+    """The numbers of `at` at the first of doubled precisions that agrees with the one before to `digits` digits."""
     results = [at(precision), at(2 * precision)]
     # Up to 32 times the first precision.
     for doubled in range(2, 7):
@@ -297,7 +296,7 @@ def _converged(name: str, at: Callable[[int], dict[str, Any]], precision: int, d
 def _settled(results: list[dict[str, Any]], precision: int, digits: int) -> dict[str, Any] | None:
     """The last result where each number agrees with the one before to `digits` digits, or is what rounding left of a 0.
 
-    `results`: at `precision` digits, and at twice, four times, ... as many.
+    The results are those at `precision` digits, and at twice, four times, ... as many.
     """
     out: dict[str, Any] = {}
     for name, node in results[-1].items():

@@ -14,7 +14,8 @@ Number = Any
 class Variable:
     """A number with what it was made of.
 
-    `base`: of the value and of the derivatives. `parents`: with the derivative by each; empty for an input.
+    The value and the derivatives are numbers of the system `base`. `parents` are variables with the derivative by each;
+    there are none for an input.
 
     Attributes
     ----------
@@ -147,7 +148,7 @@ def row_of(base: Any, elements: list[Any]) -> VariableRow:
 class ReverseMode:
     """The number system of a formula of variables and of numbers of another system.
 
-    `base`: of real numbers.
+    The other system, `base`, has real numbers.
     """
 
     def __init__(self, base: Any) -> None:
@@ -197,7 +198,7 @@ def backward(output: Any) -> None:
 
 
 def _ordered(output: Any) -> list[Any]:
-    """All that a variable was made of, parents first; without recursion, which long sums would exhaust."""
+    """The variables that a variable was made of, parents first; without recursion, which long sums would exhaust."""
     ordered: list[Any] = []
     entered: set[int] = set()
     stack: list[tuple[Any, bool]] = [(output, False)]

@@ -29,8 +29,8 @@ def run(
 ) -> Results:
     """Train and measure every setting with a seed.
 
-    `seed`: draws data, weights and batches. `on_progress`: called with a `Job` after each setting. `data`: `data(seed)`
-    returns the samples. Result: of one seed.
+    The seed draws data, weights and batches; `data(seed)` returns the samples. `on_progress` is called with a `Job`
+    after each setting.
     """
 
     def measured(setting: Setting, samples: Samples, seed: int) -> tuple[Mapping[str, float], tuple[float, ...]]:

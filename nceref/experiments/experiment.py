@@ -1,4 +1,4 @@
-"""What an experiment is: its settings, what was published, and statements that the results decide by one rule.
+"""Experiments: their settings, what was published, and statements that the results decide by one rule.
 
 A published result that needs data and machines of another size has an analogue here: the same losses on small data.
 Whether a statement shows up is computed. A contrast is a weighted sum of one measure over settings, taken seed by seed;
@@ -23,7 +23,7 @@ from nceref.output.text import shown
 from nceref.theory.table import Table
 
 FIRST_SEED = 1000
-"""Seeds below it were looked at while sizes and rates were chosen."""
+"""The first seed of a run: those below it were looked at while sizes and rates were chosen."""
 SHOWN, PARTLY, UNSEEN, REVERSED = "shows up", "shows up in part", "does not show up", "reversed"
 UNDECIDED = "one seed: no spread, no verdict"
 LEVEL = 0.95
@@ -34,7 +34,8 @@ RULE = (
     "equality names a margin, and shows up if all intervals lie within it. Were there no differences at all, about "
     "{chance:.1g} of the {count} contrasts without a margin would stand or be reversed."
 )
-"""For the number of contrasts without a margin, and how many of them chance decides."""
+"""The rule in words, with places for the number of contrasts without a margin and for how many of them chance decides.
+"""
 
 
 @dataclass(frozen=True)
@@ -65,13 +66,13 @@ class Contrast:
 
 
 def difference(measure: str, higher: str, lower: str) -> Contrast:
-    """One setting minus another."""
+    """The contrast of one setting minus another."""
     return Contrast(measure, {higher: 1, lower: -1})
 
 
 @dataclass(frozen=True)
 class Statement:
-    """What was published, or is said of it, as contrasts that are positive if it is right.
+    """A statement that was published, or is made of what was, as contrasts that are positive if it is right.
 
     Attributes
     ----------
@@ -101,7 +102,7 @@ class Finding:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """What an experiment measured.
+    """The measurements of an experiment.
 
     Attributes
     ----------
@@ -183,7 +184,7 @@ class Experiment:
 def judge(statement: Statement, results: Results) -> Finding:
     """Decide a statement by the rule that the module states.
 
-    `results`: of two or more seeds; of one, the verdict is that there is none.
+    The results of a single seed get the verdict that nothing is decided.
     """
     contrasts = [contrast.values(results) for contrast in statement.contrasts]
     if len(results.seeds) < 2:
@@ -218,11 +219,11 @@ def run(
 ) -> Results:  # fmt: skip
     """Run an experiment, each seed on one thread: its sums have the same order every time.
 
-    `seeds`: how many; None: as many as it takes by default. `on_progress`: called with each job that is done; with
-    several processes once a seed is done. `first`: the first seed; the others follow it. `processes`: seeds that are
-    run at the same time. Each process imports the main module anew, so a script that runs several must have its work
-    below ``if __name__ == "__main__"``. Result: in the order of the seeds, the same for any number of processes. Raises
-    `InputError` if there is no seed.
+    `seeds` is their number, by default that of the experiment; they begin with `first`. `on_progress` is called with
+    each job that is done; with several processes once a seed is done. `processes` seeds are run at the same time. Each
+    process imports the main module anew, so a script that runs several must have its work below ``if __name__ ==
+    "__main__"``. Results are in the order of the seeds, the same for any number of processes. Raises `InputError` if
+    there is no seed.
     """
     of_kind = {"an Experiment": isinstance(experiment, Experiment), "a function": callable(on_progress)}
     for (what, right), name in zip(of_kind.items(), ("experiment", "on_progress"), strict=True):
@@ -254,12 +255,12 @@ def _one(run: Callable[[int, OnProgress], Results], on_progress: OnProgress, see
 
 
 def _unreported(job: Job) -> None:
-    """Jobs of another process are reported when all of a seed is done."""
+    """Report nothing: jobs of another process are reported when all of a seed is done."""
 
 
 @contextmanager
 def _workers(count: int) -> Iterator[Any]:
-    """Fresh processes, which end at once when the work is interrupted."""
+    """A pool of fresh processes, which end at once when the work is interrupted."""
     # Ctrl-C reaches every process of the terminal: the workers ignore it, and the parent ends them.
     ignored = signal.SIGINT, signal.SIG_IGN
     with multiprocessing.get_context("spawn").Pool(count, signal.signal, ignored) as pool:

@@ -1,4 +1,4 @@
-"""How good features are: a probe and neighbors that read labels off, how evenly they spread, how alike classes are."""
+"""Measures of features: a probe and neighbors that read labels off, uniformity, tolerance, and effective rank."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def unit(z: Array) -> Array:
 def probed(z: Array, labels: Array, test: Array) -> Array:
     """Labels of test rows by a linear probe: logistic regression on standardized features, to convergence.
 
-    `z`: training features. `test`: test features.
+    `z` are the training features.
     """
     from scipy.optimize import minimize
 
@@ -47,7 +47,7 @@ def probed(z: Array, labels: Array, test: Array) -> Array:
 def neighbor_accuracy(z: Array, labels: Array, test: Array, test_labels: Array, k: int = 5) -> float:
     """Share of test rows whose k most similar training rows vote for their label; a tie goes to the lower label.
 
-    `z` and `test`: unit rows.
+    The rows of `z` and `test` have length 1.
     """
     # A stable sort: equally similar rows count in the order of the data, on every platform.
     nearest = np.argsort(-(test @ z.T), axis=1, kind="stable")[:, :k]
@@ -83,7 +83,7 @@ def class_accuracy(predicted: Array, labels: Array) -> Array:
 def slope(counts: Array, sizes: Array) -> float:
     """Slope of the least-squares line through log size against log count.
 
-    `counts`: training samples of each class. `sizes`: NaN for a class that has none, which is left out.
+    `counts` are the training samples of each class. A class whose size is NaN is left out.
     """
     seen = np.isfinite(sizes)
     return float(np.polyfit(np.log(counts[seen]), np.log(sizes[seen]), 1)[0])

@@ -14,8 +14,7 @@ from nceref.output.figure import BLACK, BLUE, COLORS, GRAY, GREEN, PURPLE, VERMI
 def temperatures(canvas: Any, results: Results, *, curve: Mapping[str, float], apart: str) -> None:
     """Tolerance against uniformity, and both and the accuracies against temperature; the setting `apart` stands apart.
 
-    `canvas`: empty. `curve`: settings and their temperatures, in rising order. `apart`: a setting without a
-    temperature.
+    `curve` has settings and their temperatures, in rising order; the setting `apart` has none.
     """
     panels = canvas.subplots(4, 1, height_ratios=(1.4, 1, 1, 1))
     _trade(panels[0], results, curve, apart)

@@ -31,7 +31,7 @@ class Samples:
 
     @property
     def classes(self) -> int:
-        """How many classes there are."""
+        """The number of classes."""
         return int(self.test_labels.max()) + 1
 
     @property
@@ -54,9 +54,9 @@ def long_tail(classes: int, most: int, least: int) -> Array:
 def synthetic(seed: int, counts: Array, *, latent: int, width: float = 1.0, test: int = 50) -> Samples:
     """Normal classes in a latent space, mixed by a random tanh layer into 32 features.
 
-    `seed`: draws classes, mixing and samples. `counts`: training samples of each class. `latent`: dimensions of the
-    latent space. `width`: standard deviation within a class; that of the class means is 1. `test`: test samples of each
-    class. Result: rows of 32 features in (-1, 1), float32.
+    `counts` and `test` are the training and the test samples of each class, `latent` the dimensions of the latent
+    space, and `width` the standard deviation within a class; that of the class means is 1. Features are float32 in (-1,
+    1).
     """
     # A stream of its own: training draws from [seed, 1] to [seed, 3], digits from [seed, 12].
     rng = np.random.default_rng([seed, 11])
@@ -81,9 +81,9 @@ def noise_and_dropout(rng: np.random.Generator, x: Array) -> Array:
 def digits(seed: int, counts: Array | None = None, *, test: int = 50) -> Samples:
     """Handwritten digits of 8 x 8 pixels, of mean 0 and deviation 1 over all pixels, split at random.
 
-    `seed`: draws the split. `counts`: training samples of each digit; None: all that are not tested on. `test`: test
-    samples of each digit. Result: rows of 64 pixels, float32. Raises `InputError` if there are not so many of a digit.
-    Raises `UnavailableError` if scikit-learn is not installed.
+    `counts` are the training samples of each digit, by default all that are not tested on, and `test` the test samples
+    of each. Rows have 64 pixels, float32. Raises `InputError` if there are not so many of a digit, and
+    `UnavailableError` if scikit-learn is not installed.
     """
     images, labels = _digits()
     order = np.random.default_rng([seed, 12]).permutation(len(labels))
@@ -115,7 +115,7 @@ def moved(rng: np.random.Generator, x: Array) -> Array:
 
     Each is read off between pixels, linearly; outside of an image is the least value of all of them.
 
-    `x`: rows of pixels. Result: in float32.
+    The result is float32.
     """
     from scipy.ndimage import map_coordinates
 

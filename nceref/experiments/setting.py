@@ -14,7 +14,7 @@ CLASSIFIER, CENTERS, PROBE = "classifier", "centers", "probe"
 
 @dataclass(frozen=True)
 class Setting:
-    """One loss.
+    """A loss with its arguments, and the reader that tells classes apart.
 
     Attributes
     ----------
@@ -59,8 +59,8 @@ def trained(
 ) -> Trained:
     """An encoder trained with one loss and seed.
 
-    `seed`: draws weights and batches; the same for every setting, so that differences are those of the losses. `watch`:
-    called with a `Moment` for each step. Result: with one member. Raises `NcerefError` if training diverges.
+    The seed draws weights and batches, the same for every setting, so that differences are those of the losses. `watch`
+    is called with a `Moment` for each step. Raises `NcerefError` if training diverges.
     """
     network = mlp(training.sizes)
     if setting.reads == CLASSIFIER:
@@ -91,9 +91,8 @@ def each(
 ) -> Results:
     """Run all settings with a seed.
 
-    `on_progress`: called with a `Job` after each setting. `data`: `data(seed)` returns the samples, which all settings
-    share. `measured`: returns the measures by name and, by class, the numbers of a curve. `measures`: those that are
-    kept. Result: of one seed.
+    `data(seed)` returns the samples, which all settings share. `measured` returns the measures by name, of which
+    `measures` are kept, and the numbers of a curve by class. `on_progress` is called with a `Job` after each setting.
     """
     samples = data(seed)
     values: dict[str, dict[str, tuple[float, ...]]] = {}

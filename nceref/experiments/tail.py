@@ -116,7 +116,7 @@ def _numbers(samples: Samples, gradients: Gradients, by_probe: Array, predicted:
 
 
 def _by_probe(setting: Setting, encoder: Trained, samples: Samples) -> Array:
-    """By the same probe for every loss, on unit features; those of a classifier are what its last layer reads."""
+    """Labels of test rows by the same probe for every loss, on unit features; a classifier's enter its last layer."""
     network, parameters = encoder.recipe.network, encoder.parameters
     if setting.reads == CLASSIFIER:
         # The last layer has two parameters, weights and bias.

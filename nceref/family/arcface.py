@@ -96,7 +96,7 @@ def _squares(rows):
 
 
 def _check_lengths(logits):
-    """Without normalization the rows must not be longer than 1, or their products are no cosines."""
+    """Raise an `InputError` for rows longer than 1, whose products are no cosines."""
     if isinstance(logits.anchors, ChunkedRows):
         msg = "arcface of arrays in chunks needs normalize='l2', got 'none': lengths are measured in whole arrays"
         raise InputError(msg)

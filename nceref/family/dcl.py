@@ -23,7 +23,7 @@ def formula(m, z1, z2, *, temperature, normalize):
 
 
 def plan(z1, z2, *, temperature, normalize) -> Plan:
-    """As NT-Xent, with a difference for a head."""
+    """The plan of NT-Xent with a difference for a head."""
     return Plan((two_views("dcl", z1, z2, temperature, normalize, least=2),), difference)
 
 

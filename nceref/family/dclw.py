@@ -30,7 +30,7 @@ def formula(m, z1, z2, *, temperature, sigma, normalize):
 
 
 def plan(z1, z2, *, temperature, sigma, normalize) -> Plan:
-    """As DCL, with weighted positives."""
+    """The plan of DCL with weighted positives."""
     comparison = two_views("dclw", z1, z2, temperature, normalize, least=2)
     return Plan((comparison,), lambda stats: _head(stats, temperature, sigma))
 

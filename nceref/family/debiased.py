@@ -31,7 +31,7 @@ def formula(m, z1, z2, *, temperature, positive_prior, normalize):
 
 
 def plan(z1, z2, *, temperature, positive_prior, normalize) -> Plan:
-    """As NT-Xent, with the correction in the head."""
+    """The plan of NT-Xent with the correction in the head."""
     comparison = two_views("debiased", z1, z2, temperature, normalize, least=2)
     head = corrected_negatives(temperature, positive_prior, 2 * z1.shape[0] - 2)
     return Plan((comparison,), head, constant=1 / temperature)
@@ -74,7 +74,7 @@ def _chance(s):
 
 
 def expectations(chance):
-    """What is known of the value; `hcl` has the same, with a chance of its own."""
+    """Values at chance, collapse and the optimum, and the bounds; `hcl` has the same, with a chance of its own."""
     return (
         Expectation(
             "chance", "log(2N - 1)", "independent uniform rows as D grows: all similarities 0 (WI-2)",
@@ -111,7 +111,7 @@ PROPERTIES = {
     ),
     **NORMALIZED,
 }  # fmt: skip
-"""Those of `hcl` too, which may attract a negative."""
+"""Properties of this loss and of `hcl`, which may attract a negative."""
 
 LOSS = Loss(
     name="debiased",

@@ -19,7 +19,7 @@ from nceref.spec import Expectation, Kink, Loss, Relation, Scalar, Source, alway
 
 
 def kept(fraction, negatives):
-    """How many negatives stay: ceil(fraction * negatives), at least one if there is one."""
+    """The number of negatives that stay: ceil(fraction * negatives), at least one if there is one."""
     # Rounding to 9 digits first: 0.07 * 100 is 7.000000000000001 in floating point.
     return min(negatives, max(1, math.ceil(round(float(fraction) * negatives, 9))))
 

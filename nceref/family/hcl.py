@@ -67,7 +67,7 @@ def _head(debiased, count) -> Head:
 
 
 _MOST_DRAWN = 2.0**36
-"""Of b / T: the statistics are then rounded by 1e-5, less than what is drawn is off."""
+"""The largest b / T that is drawn: statistics are then rounded by 1e-5, less than what is drawn is off."""
 
 
 def _plain(losses, inputs):

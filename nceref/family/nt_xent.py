@@ -23,7 +23,7 @@ def formula(m, z1, z2, *, temperature, normalize):
 
 
 def plan(z1, z2, *, temperature, normalize) -> Plan:
-    """All rows against all rows."""
+    """The plan: all rows against all rows."""
     return Plan((two_views("nt_xent", z1, z2, temperature, normalize),), softmax_one_positive)
 
 

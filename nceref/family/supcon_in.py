@@ -80,7 +80,7 @@ CLASS_SIMPLEX = Expectation(
     "optimum", "log(l - 1 + (n - l) e^(-C / ((C-1) T)))", "collapsed classes on a simplex, l = n / C, D >= C - 1 "
     "(SC-8, GR-1)", lambda s: s.class_simplex(), assumes="balanced classes",
 )  # fmt: skip
-"""Of both supervised losses, which are equal for collapsed classes.
+"""The optimum of both supervised losses, which are equal for collapsed classes.
 
 The mean inside: e^(s/T) of a positive is at most e^(1/T), and by Jensen's inequality the mean of a row is at least that
 of the mean similarity of other classes, which is at least -1 / (C - 1), as |sum of rows|^2 >= 0.
@@ -97,7 +97,7 @@ BOUNDS = (
         lambda s: s.set_bound(2),
     ),
 )  # fmt: skip
-"""Of both supervised losses: they hold for any labels."""
+"""The bounds of both supervised losses, which hold for any labels."""
 
 LOSS = Loss(
     name="supcon_in",

@@ -1,4 +1,4 @@
-"""What a figure is made of: its declaration, style and palette, and labels that stand beside what they name."""
+"""The parts of a figure: its declaration, style and palette, and labels that stand beside what they name."""
 
 import io
 import re
@@ -17,16 +17,16 @@ PURPLE, ORANGE, SKY = "#cc79a7", "#e69f00", "#56b4e9"
 COLORS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
 GRAY = "#767676"
 SHADE = "#ececec"
-"""Of a part of the axes that is set apart."""
+"""The color of a part of the axes that is set apart."""
 
 WIDTH = 3.4
-"""Inches: half a column."""
+"""The width of half a column, in inches."""
 
 _TITLE = 0.18
-"""Inches: a line of it."""
+"""The height of a line of the title, in inches."""
 
 SMALL = 7.0
-"""Points: the smallest letters on a figure."""
+"""The size of the smallest letters on a figure, in points."""
 
 _STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
@@ -61,9 +61,9 @@ _STYLE: dict[Any, Any] = {
 
 
 _PROGRAMS = {"svg": ("Date", "Creator"), "png": ("Software",), "pdf": ("CreationDate", "Creator", "Producer")}
-"""What would be a date, a version or the name of a program: left out."""
+"""Metadata that is left out, by format: a date, a version or the name of a program."""
 _ON_DARK = {BLACK: "#e6e6e6", "#ffffff": "#14181e", SHADE: "#2d333b", SKY: SKY}
-"""Of what is black, white, shaded or light in an SVG on a dark page; every other color becomes lighter."""
+"""The colors of black, white, shade and sky in an SVG on a dark page; every other color becomes lighter."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Figure:
 def render(figure: Figure, data: Mapping[str, Any], suffix: str) -> bytes:
     """One figure as SVG, PNG or PDF: the same bytes for the same data and tools, whatever the user's settings are.
 
-    `data`: what `figure.data()` returns, or other data of that shape. Result: the whole file.
+    The data are those of `figure.data()`, or others of that shape.
     """
     with style():
         canvas, paper = compose(figure, data), io.BytesIO()
@@ -172,8 +172,8 @@ def ink(color: str) -> str:
 def write(axes: "Axes", text: str, at: tuple[float, float], color: str = BLACK, **options: Any) -> None:
     """Put words at a point of the data.
 
-    `at`: in the units of the data. `color`: of what is named; the letters are darker. `**options`: ``offset`` from the
-    point, in points of 1/72 inch; others as in `Axes.annotate`.
+    The color is that of the thing that is named; the letters are darker. The option ``offset`` from the point is in
+    points of 1/72 inch; others are those of `Axes.annotate`.
     """
     offset = options.pop("offset", (0, 0))
     axes.annotate(text, at, offset, color=ink(color), fontsize=SMALL, textcoords="offset points", **options)
@@ -187,8 +187,8 @@ def point(axes: "Axes", at: Any, color: str = BLACK) -> list[Any]:
 def name_ends(axes: "Axes", ends: Iterable[tuple[float, str, str]], least: float = 0.085) -> None:
     """Name curves at their right ends: (y, text, color) each, moved apart where they would touch.
 
-    `axes`: with its limits set, which the places depend on. `ends`: in any order. `least`: distance of two names, in
-    heights of the axes.
+    The places depend on the limits of the axes, which must be set. `least` is the distance of two names, in heights of
+    the axes.
     """
     sorted_ends = sorted(ends)
     # Distances of names are those on paper, so they are taken after a logarithmic scale.
@@ -210,7 +210,7 @@ def name_ends(axes: "Axes", ends: Iterable[tuple[float, str, str]], least: float
 def spread(heights: Sequence[float], least: float) -> list[float]:
     """Move sorted heights apart, as little as possible, until neighbors differ by `least`.
 
-    `heights`: in rising order. `least`: in the same unit. Result: in rising order.
+    Both are in rising order.
     """
     # Groups of neighbors that touch, as (center, count). Two that overlap merge around their common mean, where the
     # sum of squared moves is least. The 1e-12 keeps rounding from merging names that are just far enough apart.

@@ -23,7 +23,7 @@ PathLike = str | os.PathLike[str]
 LARGEST_TEXT = 2**24
 """Bytes of a text that is read."""
 DRAFT = ".nceref-draft-"
-"""How the name of a file begins that is not finished yet."""
+"""The prefix of the name of a file that is not finished yet."""
 _NO_SPACE = "free some space, or choose another place"
 _NO_FOLDER = ("its folder does not exist", "make it first, or choose another place")
 _REASONS = {
@@ -34,7 +34,7 @@ _REASONS = {
     errno.ENOSPC: ("no space left on device", _NO_SPACE),
     errno.EDQUOT: ("disk quota exceeded", _NO_SPACE),
 }
-"""What an error number means for a file, and what to do; for the others, the words of the system."""
+"""The meaning of an error number for a file, and the remedy; other numbers have the words of the system."""
 
 
 def replace(path: PathLike, content: bytes, option: str = "") -> None:
@@ -44,9 +44,8 @@ def replace(path: PathLike, content: bytes, option: str = "") -> None:
     power failure. A killed process may leave a draft in the folder, under a name of its own; the next one that writes
     there removes it. A link stays a link, and what it points to is replaced. Devices and pipes are written to.
 
-    `path`: its folder must be there, as for other tools; see `make_folder`. `option`: the option that names the file,
-    for messages. Raises `FileError` if it cannot be written, or is a file that may not be written to; the old file
-    stays as it was.
+    Its folder must be there, as for other tools; see `make_folder`. Messages name the option. Raises `FileError` if it
+    cannot be written, or is a file that may not be written to; the old file stays as it was.
     """
     with _errors("write", path, option):
         old = _status(path)
@@ -137,7 +136,7 @@ def _lock(descriptor: int, wait: bool = False) -> None:
 def make_folder(path: PathLike, option: str = "") -> Path:
     """Make a folder for several files, with those above it, unless it is there.
 
-    `option`: the option that names it, for messages. Raises `FileError` if it cannot be made, or is a file.
+    Raises `FileError`, which names the option, if it cannot be made, or is a file.
     """
     with _errors("write", path, option):
         Path(path).mkdir(parents=True, exist_ok=True)
@@ -164,8 +163,8 @@ def write_text(path: PathLike, text: str, option: str = "") -> None:
 def read(path: PathLike, option: str = "", most: int | None = None) -> bytes:
     """The content of a regular file.
 
-    `option`: the option that names the file, for messages. `most`: bytes that it may have. Raises `FileError` if there
-    is no such file, it cannot be read, or it is too large.
+    Raises `FileError`, which names the option, if there is no such file, it cannot be read, or it has more than `most`
+    bytes.
     """
     with _errors("read", path, option):
         # A device may have no end, and a pipe nobody who writes.
@@ -194,9 +193,9 @@ def must_be_writable(
 ) -> None:
     """Check that all output can be written, before the work begins and not after it.
 
-    `folders` and `files`: paths by option; None: the option is not used; a file -: standard output. Nothing is created.
-    A folder need not be there, that of a file must. `inputs`: files that are read, by option, which no output may
-    replace. Raises `InputError` if one cannot be written, or two options name the same file.
+    Paths are by option; None: the option is not used; a file -: standard output. Nothing is created. A folder need not
+    be there, that of a file must. `inputs` are files that are read, which no output may replace. Raises `InputError` if
+    one cannot be written, or two options name the same file.
     """
     wanted = {option: path for option, path in files.items() if path is not None}
     seen: dict[str, str] = {}
@@ -242,7 +241,7 @@ def _check_file(path: str) -> None:
 
 
 def _status(path: PathLike, *, folder: bool = False) -> os.stat_result | None:
-    """What is at a path; None: nothing yet."""
+    """The status of the file or folder at a path; None where there is nothing yet."""
     if os.fsdecode(path).endswith(os.sep) and not folder:
         raise IsADirectoryError(errno.EISDIR, "")
     try:

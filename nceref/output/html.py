@@ -27,11 +27,11 @@ class Markup(str):
 
 
 def element(name: str, /, *content: Any, **attributes: Any) -> Markup:
-    """An element.
+    """An element with that tag.
 
-    `name`: of the tag. `*content`: `Markup` stands as it is; None is nothing; lists and iterators are their entries;
-    all else is text. `**attributes`: ``_`` in a name is ``-``, one at its end is left out; None and False: no
-    attribute, True: one without a value.
+    Of the content, `Markup` stands as it is, None is nothing, lists and iterators are their entries, and all else is
+    text. In the name of an attribute ``_`` is ``-``, and one at its end is left out; None and False: no attribute,
+    True: one without a value.
     """
     named = "".join(
         _attribute(key, value) for key, value in attributes.items() if value is not None and value is not False
@@ -139,7 +139,7 @@ def row(first: Any, *cells: Any, **attributes: Any) -> Markup:
 def document(title: str, body: Markup, navigation: Iterable[Markup] = ()) -> str:
     """A whole document in one file, with the style of the package: light and dark, on a screen and on paper.
 
-    `body`: what stands in ``main``. `navigation`: links to its sections.
+    The body stands in ``main``; `navigation` are links to its sections.
     """
     style = "".join(Path(__file__).with_name(f"{name}.css").read_text(encoding="utf-8") for name in ("palette", "html"))
     head = element(

@@ -40,8 +40,8 @@ def _escaped(character: str) -> str:
 def json_object(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
     """The object that a JSON text holds.
 
-    `path`: where the text was read, for messages. Raises `FileError` if the text is not JSON, holds something else, or
-    names an entry twice.
+    Messages name the path that the text was read from. Raises `FileError` if the text is not JSON, holds something
+    else, or names an entry twice.
     """
     try:
         # Nested too deeply, a text ends in a RecursionError; a number too long, in a ValueError.

@@ -81,7 +81,7 @@ def _cut(parts: Sequence[Span], start: int, end: int) -> Line:
 
 
 def _starts(line: str, width: int) -> list[int]:
-    """Where each line begins."""
+    """The index of the first character of each line."""
     starts, taken = [0], 0
     for word in _WORD.finditer(line):
         size = cells(word[0].rstrip())
@@ -96,7 +96,7 @@ def _starts(line: str, width: int) -> list[int]:
 
 
 def _folds(word: str, width: int) -> Iterator[int]:
-    """Where the pieces of a word begin, each as long as fits."""
+    """The indices at which the pieces of a word begin, each as long as fits."""
     taken = width
     for i, character in enumerate(word):
         if taken + (size := _cells(character)) > width:
@@ -115,8 +115,8 @@ def columns(
 ) -> Iterator[Line]:
     """Lines of columns with a gap between them; entries that are too long are folded.
 
-    `lines`: of each line, an entry a column. `widths`: of the columns. Where they are too wide for the page, those of
-    text get narrower. `page`: width of the page. `numbers`: whether a column stands to the right.
+    Each line has an entry a column. Where the widths are too large for `page`, the width of the page, columns of text
+    get narrower. Columns of numbers stand to the right.
     """
     numbers = numbers or [False] * len(widths)
     widths = narrowed(widths, numbers, page - indent - GAP * (len(widths) - 1))

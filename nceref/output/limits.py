@@ -1,4 +1,4 @@
-"""What is guaranteed of numbers whose last digits depend on the machine: limits, and the digits that are known."""
+"""Limits and known digits of numbers whose last digits depend on the machine."""
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
@@ -72,7 +72,7 @@ def guaranteed(error: float, bound: float) -> tuple[float, float]:
 
 
 def digits_of(error: float) -> int:
-    """How many leading digits of a number are right that is off by so much of its size; at most `DIGITS` are counted.
+    """The count of right leading digits, at most `DIGITS`, of a number that is off by so much of its size.
 
     >>> digits_of(2.2e-16), digits_of(0.0), digits_of(1.2e-7), digits_of(3.0)
     (12, 12, 6, 0)

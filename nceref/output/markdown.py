@@ -13,8 +13,8 @@ from nceref.output.text import harmless
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[bool] = ()) -> str:
     """One table, without a newline at its end.
 
-    `rows`: as long as the header; in an entry, a vertical bar is escaped, and a line end is a space. `right`: which
-    columns are aligned on the right; none if left out.
+    Rows are as long as the header; in an entry, a vertical bar is escaped, and a line end is a space. `right` says
+    which columns are aligned on the right; none if left out.
     """
     sides = ["---:" if side else "---" for side in right] or ["---"] * len(header)
     lines = (header, sides, *rows)
@@ -45,7 +45,7 @@ def update_part(path: str | os.PathLike[str], name: str, content: str) -> bool:
 
 
 def typeset(plain: str, words: str, latex: str) -> dict[str, str]:
-    """What a notebook shows of a thing with a formula: plain text, Markdown and LaTeX, by type."""
+    """The forms of a formula with its words in a notebook, by type: plain text, Markdown and LaTeX."""
     formula = f"$$\n{latex}\n$$"
     return {"text/plain": plain, "text/markdown": f"{words}\n\n{formula}", "text/latex": formula}
 

@@ -25,8 +25,7 @@ _INDICES = 2
 def formula(text: str) -> Markup:
     """A formula with its indices below and its exponents above; words that it has stay words.
 
-    `text`: as the terminal prints it; what differs stands between ``<<`` and ``>>``. Result: with the text as its label
-    for a screen reader.
+    The text is that of the terminal, and the label for a screen reader; differences stand between ``<<`` and ``>>``.
     """
     plain = re.sub("<<|>>", "", text)
     return element("span", join(_Line(text).pieces()), role="math", aria_label=plain, class_="formula")
@@ -40,7 +39,7 @@ class _Line:
         self.place = 0
 
     def pieces(self, end: str = "") -> Iterator[Markup]:
-        """What stands between spaces, each as a formula or as a word, up to the token that ends a mark."""
+        """Pieces between spaces, each as a formula or as a word, up to the token that ends a mark."""
         piece: list[tuple[str, Markup]] = []
         while (token := self._next()) and token != end:
             if token.isspace() or token in _MARKS:

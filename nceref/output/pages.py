@@ -10,13 +10,13 @@ WIDTH = 80
 NARROWEST = 40
 """A narrower terminal breaks the lines of this width by itself, so that nothing is lost."""
 WIDEST = 400
-"""No page is wider."""
+"""The largest width of a page."""
 GAP = layout.GAP
 
 _READABLE = 24  # four words
 
 Styles = Sequence[str] | Mapping[str, str]
-"""One for each column, or by entry."""
+"""Styles of the columns in order, or by entry."""
 
 
 class Page:
@@ -194,7 +194,7 @@ def _numbers_fit(page: int, widths: Sequence[int], numbers: Sequence[bool], inde
 
 
 def _records(page: int, names: Sequence[str], entries: Iterable[Sequence[str]], indent: int) -> Iterator[Line]:
-    """Each line of a table by itself: its first entry, and below it the others with the names of their columns."""
+    """The lines of a table one below the other: the first entry, then the others with the names of their columns."""
     for first, *others in entries:
         yield from _stack(page, [(first,)], (), indent)
         shown = [(name, entry) for name, entry in zip(names[1:], others, strict=True) if entry]
@@ -203,7 +203,7 @@ def _records(page: int, names: Sequence[str], entries: Iterable[Sequence[str]], 
 
 
 def _styled(lines: Iterable[Sequence[str]], styles: Styles) -> Iterator[list[Span]]:
-    """Each entry with its style."""
+    """The entries of each line with their styles."""
     for line in lines:
         if isinstance(styles, Mapping):
             yield [(entry, styles.get(entry, "")) for entry in line]

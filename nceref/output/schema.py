@@ -32,7 +32,7 @@ _TYPES: Mapping[str, Callable[[Any], bool]] = MappingProxyType(
 
 
 class Problem(NamedTuple):
-    """What is wrong at a place, such as ``outputs.value.hex[2]``, of some data."""
+    """A problem of data, with its place, such as ``outputs.value.hex[2]``."""
 
     place: str
     sentence: str
@@ -41,9 +41,9 @@ class Problem(NamedTuple):
 def check(content: Any, schema: Path, where: str, part: str = "") -> None:
     """Refuse data that a schema does not admit.
 
-    `content`: mappings, lists, text, numbers, truth values and None. `schema`: a file of the package. `where`: the file
-    that was read, for the message. `part`: the definition of the schema that is meant; default: the whole. Raises
-    `InputError` with the place of the first problem, what stands there, and what was expected.
+    The content consists of mappings, lists, text, numbers, truth values and None; the message names `where` it was
+    read. `part` is the definition of the schema that is meant, by default the whole. Raises `InputError` with the place
+    of the first problem, what stands there, and what was expected.
     """
     known = _schema(schema)
     problem = next(_problems(content, known["$defs"][part] if part else known, known, ""), None)
@@ -95,7 +95,7 @@ def _problems_of_entries(x: dict[str, Any], schema: Schema, root: Schema, place:
 
 
 def _unlike(x: Any, schema: Schema) -> str:
-    """What a value must be by itself and is not, in words; empty where it is."""
+    """The rule that a value breaks by itself, in words; empty where it breaks none."""
     return next((_RULES[rule].words(limit) for rule, limit in schema.items()
                  if rule in _RULES and not _RULES[rule].fits(x, limit)), "")  # fmt: skip
 
@@ -114,7 +114,7 @@ class _Rule(NamedTuple):
 
 
 def _of(kind: Any, fits: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """Keywords of one type say nothing of others."""
+    """A rule for values of one type, which says nothing of others."""
     return lambda x, limit: not isinstance(x, kind) or fits(x, limit)
 
 

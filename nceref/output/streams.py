@@ -49,7 +49,7 @@ WRITTEN = {
     "\u0303": "~",
     "\u0302": "^",
 }
-"""How characters of our own stand where the encoding has none for them; all others stand as escapes."""
+"""Replacements of characters of our own that the encoding lacks; all others become escapes."""
 _HANDLER = "nceref.written"
 
 
@@ -63,9 +63,9 @@ class ClosedPipeError(Exception):
 
 @contextlib.contextmanager
 def guarded() -> Iterator[None]:
-    """Within it, writing to standard output succeeds or raises one of the two; standard error never raises.
+    """Context in which writing to standard output succeeds or raises one of two errors; standard error never raises.
 
-    Raises `OutputError, ClosedPipeError` at the end too, for what stands in the buffer until then.
+    Raises `OutputError` or `ClosedPipeError`, at its end too, for what stands in the buffer until then.
     """
     _occupy()
     codecs.register_error(_HANDLER, _written)

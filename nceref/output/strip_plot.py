@@ -11,13 +11,13 @@ HEIGHT = 128
 NARROWEST = 220
 """Width of a plot, in pixels, where many stand beside one another."""
 _PAGE, _GAP = 976, 24
-"""What the style of a report has room for."""
+"""The width of the page in the style of a report, and the gap that is left free."""
 _LEFT, _TOP, _BOTTOM = 36, 24, 108
 _LANE = 9
-"""Where marks of what is not finite stand."""
+"""The height of marks of errors that are not finite."""
 LETTERS = 9
 LEAST = 1e-3
-"""Smaller errors stand at the foot of the plot: none of them matters."""
+"""The least error over bound on the plot: smaller ones, none of which matters, stand at its foot."""
 _SPREAD, _APART = 14.0, 4.0
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -45,17 +45,17 @@ class Axes:
 
     @property
     def right(self) -> int:
-        """Where the axis ends."""
+        """The right end of the axis."""
         return self.width - 5
 
     def x(self, value: float) -> float:
-        """Where a temperature stands."""
+        """The place of a temperature on the axis."""
         ends = [math.log(each) if self.logarithmic else each for each in (self.low, self.high, value)]
         share = (ends[2] - ends[0]) / (ends[1] - ends[0]) if ends[1] > ends[0] else 0.5
         return _LEFT + 10 + share * (self.right - _LEFT - 20)
 
     def y(self, ratio: float | None) -> float:
-        """Where an error stands."""
+        """The height of an error in units of its bound; None is the lane of errors that are not finite."""
         if ratio is None:
             return _LANE
         # A quotient may be out of range.
@@ -77,7 +77,7 @@ def axes_of(marks: Sequence[Mark], logarithmic: bool = True, beside: int = 4) ->
 def strip_plot(marks: Sequence[Mark], axes: Axes) -> Markup:
     """The picture; readers who cannot see it are served by the words beside it, so it is hidden from them.
 
-    Result: an ``svg`` whose marks are links.
+    Its marks are links.
     """
     bound = axes.y(1.0)
     size = {"width": axes.right - _LEFT, "height": f"{_BOTTOM - bound:.1f}"}
@@ -120,7 +120,7 @@ def _ticks(axes: Axes) -> list[float]:
 
 
 def spread(marks: Sequence[Mark], axes: Axes) -> list[float]:
-    """Where marks stand from left to right: those of one temperature beside one another."""
+    """The places of marks from left to right: those of one temperature beside one another."""
     together = defaultdict(list)
     for number, mark in enumerate(marks):
         together[mark.x].append(number)
@@ -145,7 +145,7 @@ _KINDS = {
     "fail": {"stroke": "#B3400C", "stroke_width": "1.7"},
     "nan": {"fill": "#B3400C"},
 }
-"""Colors where a server forbids styles."""
+"""Colors for servers that forbid styles."""
 
 
 def _kind(mark: Mark) -> str:

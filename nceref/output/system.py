@@ -1,4 +1,4 @@
-"""What this system has: packages that are recent enough, and threads and processes, or this one alone."""
+"""The means of this system: packages that are recent enough, and threads and processes, or this one alone."""
 
 import errno
 import re
@@ -56,7 +56,7 @@ def threads_available() -> bool:
 def processes_available(*, attempt: bool = True) -> bool:
     """Whether processes can be started, and threads that talk to them.
 
-    `attempt`: whether a process is started to find out, once; without it, the name of the platform is all that counts.
+    With `attempt`, a process is started to find out, once; without it, the name of the platform is all that counts.
     """
     return sys.platform not in _WITHOUT_PROCESSES and (not attempt or (_starts_processes() and threads_available()))
 

@@ -16,7 +16,7 @@ def screen() -> dict[str, Any]:
 
     Those of the terminal; a file or pipe has no colors, and the width in COLUMNS, if that is a number.
 
-    Result: ``width`` and ``color``, arguments of `Page.text`; what is left out has its default there.
+    They are arguments of `Page.text`, ``width`` and ``color``; one that is left out has its default there.
     """
     width = _columns()
     if _is_terminal(sys.stdout):
@@ -71,14 +71,14 @@ _LABEL = 40
 
 
 def _columns() -> int | None:
-    """COLUMNS, if it is a number such as people write; `Page.text` has a floor and a ceiling for it."""
+    """The number in COLUMNS, if it is one such as people write; `Page.text` has a floor and a ceiling for it."""
     text = os.environ.get("COLUMNS", "")
     # Of many digits, Python makes no integer; other decimal digits than ours are a slip.
     return int(text) or None if text.isascii() and text.isdecimal() and len(text) < 20 else None
 
 
 def _size() -> os.terminal_size:
-    """That of the terminal itself."""
+    """The size of the terminal itself."""
     for stream in (sys.__stdout__, sys.__stderr__):
         try:
             size = os.get_terminal_size(stream.fileno())  # type: ignore[union-attr]

@@ -8,7 +8,7 @@ LONGEST = 300
 """Characters of a message that are shown."""
 _MORE = "..."
 COMMAND = re.compile(r"^([ \t]*):(?=:)|(#)#(?=\w*\[)", re.MULTILINE)
-"""What systems that collect a log take for a command: ``::error::`` at the start of a line, ``##[error]`` anywhere."""
+"""Texts that a collector of logs takes for a command: ``::error::`` at the start of a line, ``##[error]`` anywhere."""
 _ABBREVIATED = reprlib.Repr()
 _ABBREVIATED.maxstring = _ABBREVIATED.maxother = _ABBREVIATED.maxlong = 80
 

@@ -14,7 +14,7 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def out_of(part: int, whole: int, noun: str) -> str:
-    """How many of how many.
+    """The number of a part among a whole, in words.
 
     >>> out_of(3, 14, "case"), out_of(1, 1, "case"), out_of(0, 1, "case")
     ('3 of 14 cases', 'the only case', '0 of 1 case')
@@ -23,9 +23,9 @@ def out_of(part: int, whole: int, noun: str) -> str:
 
 
 def alike(name: str, known: Iterable[str], cutoff: float = 0.6) -> list[str]:
-    """Those of the same letters, or else those that begin with them, or else the nearest three.
+    """Known names of the same letters, or else those that begin with them, or else the nearest three.
 
-    `name`: as it was given. `known`: all names. `cutoff`: how near: the share of letters in common, between 0 and 1.
+    `cutoff` is the least share of letters in common, between 0 and 1.
     """
     word, plain = letters(name), {letters(k): k for k in known}
     if word in plain:

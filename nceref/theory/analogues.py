@@ -1,4 +1,4 @@
-"""What the analogues of `nceref experiment` measured on a long tail: recorded numbers, for tables and figures.
+"""Recorded numbers of the analogues of `nceref experiment` on a long tail, for tables and figures.
 
 Training takes a minute, and its last bits depend on the platform: `make experiments` repeats it and rewrites the file.
 """

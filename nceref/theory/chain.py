@@ -49,12 +49,12 @@ class Step:
 
     @property
     def sign(self) -> str:
-        """That of the relation."""
+        """The sign of the relation."""
         return sign(self.relation)
 
     @property
     def uses(self) -> tuple["Use", ...]:
-        """What it rests on."""
+        """The earlier steps and hypotheses that the step rests on."""
         return tuple(x for x in self.by if isinstance(x, Use)) if isinstance(self.by, tuple) else ()
 
 
@@ -111,7 +111,7 @@ class Chain:
 
 
 def sign(relation: Any) -> str:
-    """Of a relation."""
+    """The sign of a relation."""
     return {"Equality": "=", "LessThan": "≤", "StrictLessThan": "<"}[type(relation).__name__]
 
 
@@ -143,8 +143,8 @@ class BrokenError(Exception):
 def concrete(chain: Chain, size: Mapping[Any, int], expression: Any) -> Any:
     """An expression without names, sums and indices: entries s[0], s[1] become symbols s0, s1.
 
-    `chain`: whose names are replaced by their definitions. `size`: integers for symbolic sizes and free indices.
-    `expression`: one side of a step. Result: derivatives, integrals and limits in it still stand.
+    Names are replaced by the definitions of the chain, symbolic sizes and free indices by the integers of `size`.
+    Derivatives, integrals and limits still stand.
     """
     return _concrete(chain, tuple(size.items()), expression)
 
@@ -162,7 +162,7 @@ def _concrete(chain: Chain, sizes: tuple[tuple[Any, int], ...], expression: Any)
 
 @cache
 def _definitions(chain: Chain, sizes: tuple[tuple[Any, int], ...] | None) -> tuple[dict[Any, Any], dict[Any, Any]]:
-    """What stands for each name, and for the lists: the index and what stands for its entry."""
+    """The expression of each name, and for each list the index and the expression of its entry."""
     from sympy import Indexed, sympify
 
     plain = {name.symbol: _definition(name, sizes) for name in chain.names}

@@ -1,4 +1,4 @@
-"""What a claim is: a published statement, its precise form, the numbers, and the evidence. Frozen data."""
+"""Claims: a published statement, its precise form, the numbers, and the evidence. Frozen data."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ LOGARITHMIC, NORMAL = "logarithmically", "normal"
 
 
 class Repair(StrEnum):
-    """What the published statement needs in order to hold."""
+    """The change that a published statement needs in order to hold."""
 
     NONE = "none"
     CONDITION = "a condition"
@@ -36,7 +36,7 @@ class Value(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """How a base value is drawn: from where to where, how many of it, and on which scale.
+    """The law of a base value that is drawn: its ends, how many numbers, and the scale.
 
     `numbers` is None for one number. On the normal scale, `low` is the mean and `high` the standard deviation.
     """
@@ -107,8 +107,8 @@ class Claim:
         evidence, or, beside `symbolic`, a part of it.
     symbolic, numeric, random : bool or str or callable
         Evidence: True evaluates the formula with symbols, with 50 digits on the fixed instances of the scenario, or on
-        random instances; a text does so with a part of the formula, or with another one, and is printed. A callable does it its own way: `symbolic()`,
-        `numeric()`, `random(rng)` return whether the precise statement held.
+        random instances; a text does so with a part of the formula, or with another one, and is printed. A callable
+        does it its own way: `symbolic()`, `numeric()`, `random(rng)` return whether the precise statement held.
     no_evidence : str
         Why a kind of evidence is missing, where one may be expected.
     """
@@ -159,7 +159,7 @@ class Chapter:
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """What the names of a formula mean; named like its file in `nceref.theory.scenarios`.
+    """The meaning of the names of a formula; named like its file in `nceref.theory.scenarios`.
 
     Attributes
     ----------

@@ -69,10 +69,10 @@ def follow(derivation: Derivation) -> tuple[Chain, tuple[str, ...]]:
 def render(derivation: Derivation, form: str = "text", width: int = WIDTH) -> str:
     """Check every step of a derivation, then write it out as a string that ends in a newline.
 
-    `form`: text has formulas in two dimensions where they fit, else on one line, and so has ASCII, in plain letters;
-    LaTeX is a fragment that needs amsmath; Markdown has formulas between dollar signs. Any other word raises
-    `InputError`. `width`: columns of the text, at least 40; LaTeX and Markdown have lines of any length. Raises
-    `DeclarationError` if a step does not follow. Raises `InputError` for another form.
+    The form "text" has formulas in two dimensions where they fit, else on one line, and so has "ascii", in plain
+    letters; "latex" is a fragment that needs amsmath; "markdown" has formulas between dollar signs. Text has lines of
+    `width` columns, at least 40; LaTeX and Markdown have lines of any length. Raises `DeclarationError` if a step does
+    not follow, and `InputError` for another form.
     """
     writers: Mapping[str, Callable[..., Iterator[str]]] = {
         "text": partial(_text, unicode=True),
@@ -114,7 +114,7 @@ def _given(chain: Chain, write: Callable[[Any], str], words: Callable[[str], str
 
 
 def _evaluated(chain: Chain, write: Callable[[Any], str]) -> str:
-    """From where the random points are, and the sizes."""
+    """The sentence on the intervals of the random points, and on the sizes."""
     drawn: dict[tuple[Any, Any], list[str]] = {}
     computed = {name.symbol for name in chain.names if callable(name.definition)}
     for x in (x for x in _free(chain) if x not in computed):
@@ -179,7 +179,7 @@ def _beside(sign: str, block: str) -> str:
 
 
 def _pretty(expression: Any, unicode: bool) -> str:
-    """In two dimensions, in Unicode or ASCII, with subscripts for indices and with derivatives as fractions."""
+    """An expression in two dimensions, in Unicode or ASCII: indices as subscripts, derivatives as fractions."""
     from sympy.printing.pretty.pretty import PrettyPrinter
     from sympy.printing.pretty.pretty_symbology import pretty_use_unicode
     from sympy.printing.pretty.stringpict import prettyForm

@@ -1,4 +1,4 @@
-"""Draws the figures, keeps their manifest and index, and says what there is no longer what would be drawn.
+"""Files of figures: drawn, with their manifest and index, and compared with what would be drawn now.
 
 A figure is drawn twice, as SVG and as PNG, and its bytes depend on nothing but its data and the tools that draw it.
 The manifest holds a hash of the data, which is the same everywhere, and names the tools.
@@ -19,7 +19,7 @@ from nceref.output.json_text import json_object, json_text
 from nceref.registry import choose, discover
 
 FORMATS = ("svg", "png")
-"""What the manifest and the index speak of."""
+"""The formats of drawings in the manifest and the index."""
 MANIFEST, INDEX = "manifest.json", "README.md"
 _OPENING = """# Figures
 
@@ -27,7 +27,7 @@ Drawn by `nceref figures`, which rewrites this page; `nceref figures --check` co
 
 
 class Checked(NamedTuple):
-    """What a check found of one figure, or of the index: nothing, or sentences.
+    """The findings of a check about one figure, or the index: sentences, none if all is well.
 
     `note` says why bytes were not compared; empty where they were.
     """
@@ -57,9 +57,9 @@ def chosen(names: Iterable[str] = ()) -> list[Figure]:
 def draw(names: Iterable[str] = (), out: str | os.PathLike[str] = "figures") -> Iterator[Path]:
     """Draw figures into a folder, and bring its manifest and index up to date.
 
-    `names`: names of figures; none of them: all. `out`: created if it does not exist. Each: each file once it is there;
-    every file replaces an older one in one step. Raises `InputError` if there is no figure of some name. Raises
-    `FileError` if a file cannot be written.
+    No names are all figures, and the folder `out` is created if it does not exist. Each file is yielded once it is
+    there; it replaces an older one in one step. Raises `InputError` if there is no figure of some name, and `FileError`
+    if a file cannot be written.
     """
     wanted, out = chosen(names), Path(out)
     # Before anything is drawn: the index is written last.
@@ -96,8 +96,8 @@ def check(names: Iterable[str] = (), out: str | os.PathLike[str] = "figures") ->
     The data behind each figure are always compared, by their hash. Bytes are compared where the tools are those of
     the manifest: platform, matplotlib, and the libraries with which it draws letters and writes PNG.
 
-    `names` and `out`: as in `draw`. Result: one for each figure, and one for the index. Raises `InputError` if there is
-    no figure of some name, or no manifest in the folder.
+    There is one result for each figure, and one for the index. Raises `InputError` if there is no figure of some name,
+    or no manifest in the folder.
     """
     names, out = tuple(names), Path(out)
     wanted = chosen(names)
@@ -154,8 +154,8 @@ def fingerprint(data: Mapping[str, Any]) -> str:
     Numbers count with 9 significant digits, and with none below 1e-13 of the largest in their array: what is left of
     a difference of large numbers is noise. Minus zero is zero.
 
-    `data`: arrays of finite numbers by name. Result: SHA-256, in hexadecimal; the order of the names does not matter.
-    Raises `InputError` if a number is infinite or NaN.
+    It is SHA-256, in hexadecimal; the order of the names does not matter. Raises `InputError` if a number is infinite
+    or NaN.
     """
     content = {name: _digits(values) for name, values in sorted(data.items())}
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
@@ -181,7 +181,7 @@ def _exponent(x: float) -> int:
 
 
 def tools() -> dict[str, str]:
-    """What the bytes of a drawing depend on, beside its data."""
+    """The platform and the tools that the bytes of a drawing depend on, beside its data."""
     import platform
 
     import matplotlib as mpl

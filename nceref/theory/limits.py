@@ -18,8 +18,8 @@ _MOST = 1000
 def own_case(similarities: Sequence[float], temperatures: Sequence[float] = TEMPERATURES) -> Figure:
     """The figure of one anchor: tau L against tau, and L against 1 / tau, each in its proven band.
 
-    `similarities`: that of the positive first, then those of the negatives: 2 to 1,000 numbers from -1 to 1.
-    `temperatures`: the lowest and the highest one, from 1e-6 to 1e6. Raises `InputError` which names the option of
+    The similarity of the positive comes first, then those of the negatives: 2 to 1,000 numbers from -1 to 1.
+    `temperatures` are the lowest and the highest one, from 1e-6 to 1e6. Raises `InputError`, which names the option of
     `nceref plot-limits`.
     """
     s, (low, high) = _similarities(similarities), _temperatures(temperatures)
@@ -59,7 +59,7 @@ def _temperatures(given: Sequence[float]) -> tuple[float, float]:
 
 
 def _data(s: tuple[float, ...], low: float, high: float) -> dict[str, Any]:
-    """Both curves and the edges of their bands; the second from infinite temperature down to a third of HIGH."""
+    """The two curves and the edges of their bands; the second from infinite temperature down to a third of HIGH."""
     tau, cold = np.linspace(low, high, _POINTS), np.linspace(0, 3 / high, _POINTS)
     floor, levels = max(gap(s), 0.0), math.log(len(s))
     line = levels + (np.mean(s) - s[0]) * cold

@@ -1,4 +1,4 @@
-"""How a step of a derivation is proved: for every number of candidates, wherever the hypotheses hold.
+"""Proofs of the steps of derivations: for every number of candidates, wherever the hypotheses hold.
 
 Each relation is also evaluated with 50 digits at a random point before it is proved: that is no
 part of the proof, and finds most mistakes at once.
@@ -43,7 +43,7 @@ def prove(chain: Chain, step: Step) -> str:
 
 
 def _identity(chain: Chain, step: Step) -> str:
-    """Both sides are the same; needs nothing."""
+    """The two sides are the same; needs nothing."""
     evaluate(chain, step)
     must_vanish(chain, step.relation.lhs - step.relation.rhs, "the difference is not simplified to 0")
     return "identity: the difference simplifies to 0"
@@ -103,7 +103,7 @@ def _used(chain: Chain, use: Use) -> tuple[Any, str]:
 
 
 def _must_fit(chain: Chain, use: Use) -> None:
-    """What is put in has to be what the symbol is: positive, or an index of the same range."""
+    """Raise an error unless every substitute is what its symbol is: positive, or an index of the same range."""
     ranges = index_ranges(chain)
     ends = {use.over[0]: use.over[1:]} if use.over else {}
     for symbol, value in use.at.items():
@@ -139,7 +139,7 @@ def _follows(chain: Chain, step: Step) -> str:
 
 
 def _increasing(chain: Chain, step: Step) -> str:
-    """Both sides of an earlier relation under an increasing function; needs the function, its variable and a `Use`."""
+    """An increasing function of both sides of an earlier relation; needs the function, its variable and a `Use`."""
     function, x, use = step.by
     evaluate(chain, step)
     note = _cited(chain, step, (use,))
@@ -313,4 +313,4 @@ CHECKS: Mapping[str, Callable[[Chain, Step], str]] = {
     "series": _series,
     "program": _program,
 }
-"""How a step is proved, by the word in `Step.check`; the docstring of each says what `Step.by` has to be."""
+"""The proofs of a step, by the word in `Step.check`; the docstring of each says what `Step.by` has to be."""

@@ -46,7 +46,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Proof:
-    """All evidence of a claim, its numbers, and the verdict that follows; None where nothing does, with the reason."""
+    """The evidence of a claim, its numbers, and the verdict that follows; None where none does, with the reason."""
 
     claim: Claim
     evidence: tuple[Evidence, ...]
@@ -106,7 +106,7 @@ def chosen(ids: Sequence[str]) -> list[Claim]:
 def counter(claim: Claim) -> Counter | None:
     """The counterexample, evaluated; it must break the published statement and leave the precise one whole.
 
-    Result: none if the claim has none.
+    None if the claim has none.
     """
     given = claim.counterexample
     if given is None or callable(given):
@@ -120,10 +120,7 @@ def counter(claim: Claim) -> Counter | None:
 
 
 def run(claim: Claim, kind: str) -> Evidence:
-    """Run one piece of evidence.
-
-    `kind`: one that the claim has. Result: with the seconds that it took.
-    """
+    """Run one kind of evidence that a claim has, and take its time."""
     start = perf_counter()
     held, shown = _run(claim, kind)
     # Evidence that compares arrays ends in a NumPy bool, which JSON does not have.
@@ -158,7 +155,7 @@ def _run(claim: Claim, kind: str) -> tuple[bool, str]:
 
 
 def _broken(topic: str) -> str:
-    """What does not follow in a derivation; nothing if all of its steps do."""
+    """The message on the step of a derivation that does not follow; empty if all do."""
     try:
         derivation.follow(derivation.get(topic))
     except DeclarationError as error:
@@ -169,7 +166,7 @@ def _broken(topic: str) -> str:
 def judged(claim: Claim) -> tuple[tuple[Any, ...], tuple[Verdict, ...]]:
     """Compute the published numbers of a claim, those of its table first, and the verdict on each.
 
-    `computed`: numbers, tuples of numbers, or None where nothing can be computed here.
+    Computed are numbers, tuples of numbers, or None where nothing can be computed here.
     """
     compared = []
     for value in cells(claim):
@@ -192,8 +189,8 @@ def cells(claim: Claim) -> list[Value]:
 def derive(claim: Claim, evidence: Sequence[Evidence], cells: Sequence[Verdict]) -> tuple[Verdict | None, str]:
     """Derive the verdict of a claim by the table of rules of this module.
 
-    `evidence`: all of it, already run. `cells`: those of the published numbers. `verdict`: none if something does not
-    hold. `reason`: why.
+    `cells` are the verdicts on the published numbers. The verdict is None if something does not hold; the reason says
+    why.
     """
     for piece in evidence:
         if not piece.held:
@@ -222,7 +219,7 @@ def _control(claim: Claim) -> list[str]:
 
 
 def proof(claim: Claim, evidence: Sequence[Evidence]) -> Proof:
-    """What follows from the evidence and the numbers of a claim."""
+    """The proof that follows from the evidence and the numbers of a claim."""
     computed, verdicts = judged(claim)
     return Proof(claim, tuple(evidence), computed, verdicts, *derive(claim, evidence, verdicts))
 
@@ -238,7 +235,7 @@ def tasks(chosen: Sequence[Claim]) -> list[tuple[str, str]]:
 
 
 def _groups(todo: Sequence[tuple[str, str]]) -> list[list[tuple[str, str]]]:
-    """What rests on the same work is run by one process, which does that work once."""
+    """Pieces of evidence that rest on the same work, in groups: one process runs a group, and does that work once."""
     groups: dict[object, list[tuple[str, str]]] = {}
     for one, kind in todo:
         groups.setdefault(_shared(claims()[one], kind) or (one, kind), []).append((one, kind))
@@ -260,7 +257,7 @@ def _run_group(group: Sequence[tuple[str, str]]) -> list[Evidence]:
 def prove(chosen: Sequence[Claim]) -> Iterator[Evidence]:
     """Run all evidence, that of one derivation together; in several processes where there is much of it, if possible.
 
-    Each: group by group, each once its group is done.
+    Pieces come group by group, each once its group is done.
     """
     todo = tasks(chosen)
     # A spawned process imports everything anew, which a few pieces of evidence do not repay.
@@ -277,7 +274,7 @@ def prove(chosen: Sequence[Claim]) -> Iterator[Evidence]:
 
 
 def _one_thread() -> None:
-    """Tiny linear algebra is ten times slower when BLAS shares it among threads."""
+    """Set BLAS to one thread: tiny linear algebra is ten times slower when several share it."""
     from threadpoolctl import threadpool_limits
 
     threadpool_limits(1)

@@ -1,4 +1,4 @@
-"""What can be shown of the two sides of a step: their numbers at a point, a difference of 0 for every size, a sign."""
+"""Evaluations of the two sides of a step: their numbers at a point, a difference of 0 for every size, a sign."""
 
 import ast
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ DIGITS = 50
 
 
 def sides(chain: Chain, step: Step) -> tuple[Any, Any]:
-    """Left and right, without names."""
+    """The left and the right side, without names."""
     return named(chain, step.relation.lhs), named(chain, step.relation.rhs)
 
 
@@ -59,7 +59,7 @@ def _number(expression: Any, at: tuple[tuple[Any, Any], ...]) -> Any:
 
 
 def compare(step: Step, left: Any, right: Any, at: Mapping[Any, Any]) -> None:
-    """Both sides with 50 digits at one point."""
+    """Compare both sides with 50 digits at one point; raises `BrokenError` where the relation does not hold."""
     a, b = (_number(x, tuple(at.items())) for x in (left, right))
     if not (a.is_number and a.is_real and b.is_number and b.is_real):
         msg = f"the sides are {a} and {b}, no real numbers, at {where(at)}"
@@ -93,7 +93,7 @@ def _is_apart(plain: Any) -> bool:
 
 
 def resolved(chain: Chain, expression: Any) -> Any:
-    """Without names, sums, derivatives and integrals."""
+    """The expression without names, sums, derivatives and integrals."""
     from sympy import Derivative
 
     for x in expression.atoms(Derivative):
@@ -103,7 +103,7 @@ def resolved(chain: Chain, expression: Any) -> Any:
 
 
 def _integrated(expression: Any) -> Any:
-    """Integrals come first: of maxima over entries, which names stand for, SymPy finds wrong ones."""
+    """The expression with its integrals carried out first: SymPy integrates maxima, which names stand for, wrongly."""
     from sympy import Integral
 
     return expression.xreplace({x: done(x) for x in expression.atoms(Integral)})
@@ -120,14 +120,14 @@ def _must_not_hide(chain: Chain, slope: Any, variable: Any) -> None:
 
 
 def simplified_to_zero(difference: Any) -> bool:
-    """By SymPy, or its exponential to 1: a real number has one exponential. Slow, for what is no fraction."""
+    """Whether SymPy simplifies a real difference to 0, or its exponential to 1; slow where it is no fraction."""
     import sympy as sp
 
     return SymbolicSystem().compare(difference, ast.Eq(), sp.S.Zero) or sp.simplify(sp.exp(difference) - 1) == 0
 
 
 def _facts(chain: Chain) -> dict[Any, bool]:
-    """What the hypotheses say of differences: True for those that are positive, False for at least 0."""
+    """Differences with a sign by the hypotheses: True for those that are positive, False for at least 0."""
     facts = {}
     for relation in chain.given:
         if sign(relation) != "=":
@@ -140,7 +140,7 @@ def _difference(chain: Chain, relation: Any) -> Any:
 
 
 def must_have_sign(chain: Chain, expression: Any, *, strict: bool) -> None:
-    """Names as they stand first, which may have a sign that their definitions hide."""
+    """Raise an error unless the sign is shown: with names first, whose sign their definitions may hide."""
     from sympy import sympify
 
     for x in (sympify(expression), named(chain, expression)):

@@ -70,7 +70,7 @@ class DecimalSystem(Mpmath):
         return at(self.context.mpc(x, h)).imag / h
 
     def compare(self, left: Any, operator: Any, right: Any) -> bool:
-        """Up to the last few digits, relative to the larger side where it is above 1; ``<`` has to be clear."""
+        """Whether a relation holds up to the last digits, relative to a side that is above 1; ``<`` has to be clear."""
         room = self.tolerance * max(1, abs(left), abs(right))
         if isinstance(operator, ast.Eq):
             return bool(abs(left - right) <= room)

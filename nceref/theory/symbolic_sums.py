@@ -9,13 +9,13 @@ from typing import Any
 
 
 class UndecidedError(Exception):
-    """What was to be shown could not be; the message has the expression."""
+    """An expression, which is in the message, could not be shown to have the property that was asked for."""
 
 
 class NormalForm:
     """Expressions of one chain, in which every sum is a symbol, the same one for the same sum.
 
-    `ranges`: for free indices such as i, the first and last value.
+    `ranges` has the first and the last value of free indices such as i.
     """
 
     def __init__(self, ranges: Mapping[Any, tuple[Any, Any]]) -> None:
@@ -56,7 +56,7 @@ class NormalForm:
         raise UndecidedError(msg)
 
     def _sum(self, total: Any) -> Any:
-        """Linear in its terms; a factor that does not depend on the index stands before the sum."""
+        """A sum, linear in its terms; a factor that does not depend on the index stands before it."""
         from sympy import Add, KroneckerDelta, S
 
         index, low, high = total.limits[0]
@@ -117,7 +117,7 @@ def differentiated(expression: Any) -> Any:
 
 @cache
 def _terms(entry: Any) -> Any:
-    """Multiplied out, with logarithms of products as sums."""
+    """The terms of an entry, multiplied out, with logarithms of products as sums."""
     from sympy import exp, log
 
     split = entry.replace(log, split_logarithm).replace(exp, lambda x: exp(x.expand()))
@@ -125,7 +125,7 @@ def _terms(entry: Any) -> Any:
 
 
 def split_logarithm(x: Any) -> Any:
-    """That of a product as a sum; all that stands under a logarithm here is positive."""
+    """The logarithm of a product as a sum; every number under a logarithm here is positive."""
     from sympy import exp, expand_log, factor, log
 
     return expand_log(log(factor(x)), force=True).replace(
@@ -146,7 +146,7 @@ def zero_as_fraction(difference: Any) -> bool:
     bases: dict[Any, Any] = {}
 
     def exponential(x: Any) -> Any:
-        """e^(2 a - b) as A^2 / B: the same exponential has the same symbol everywhere."""
+        """The exponential e^(2 a - b) as A^2 / B, with one symbol everywhere for the same exponential."""
         parts = [term.as_coeff_Mul() for term in sp.Add.make_args(x.expand())]
         return sp.Mul(*(bases.setdefault(rest, sp.Dummy(positive=True)) ** factor for factor, rest in parts))
 
@@ -167,7 +167,7 @@ def positive(expression: Any, facts: Any = None) -> bool:
 def nonnegative(expression: Any, facts: Any = None) -> bool:
     """Whether an expression is at least 0 by the signs of its parts; False decides nothing.
 
-    `expression`: over real symbols. `facts`: expressions that are known to be positive (True) or at least 0 (False).
+    Its symbols are real. `facts` has expressions that are known to be positive (True) or at least 0 (False).
     """
     return _sign(expression, facts or {}, strict=False)
 
@@ -191,7 +191,7 @@ def _sign(x: Any, facts: Mapping[Any, bool], *, strict: bool) -> bool:
 
 
 def _total_sign(total: Any, facts: Mapping[Any, bool], *, strict: bool) -> bool:
-    """Of a sum over an index: one without terms is 0."""
+    """Whether a sum over an index is at least 0, or positive: one without terms is 0."""
     _, low, high = total.limits[0]
     return _sign(total.function, facts, strict=strict) and (not strict or _sign(high - low + 1, facts, strict=True))
 

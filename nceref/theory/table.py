@@ -1,4 +1,4 @@
-"""What a table is made of: rows of plain values and of published numbers beside the computed ones."""
+"""Tables: rows of plain values and of published numbers beside the computed ones."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -16,13 +16,13 @@ PARTS = ("published", "computed", "verdict")
 TableRow = Mapping[str, Any]
 TableRows = Sequence[TableRow]
 Show = Callable[..., str]
-"""Writes a computed value, and may look at the text of the published number beside it."""
+"""A function that writes a computed value, and may look at the text of the published number beside it."""
 
 _FEW = 6
 """Significant digits of a number that has no published one beside it."""
 
 SIGNS = {Verdict.AGREES: "=", Verdict.NOT_REPRODUCIBLE: "°"}
-"""Here the computed number would repeat the published one, or there is none: a sign beside the text says it all."""
+"""Signs in place of a computed number that would repeat the published one, or is not there."""
 
 
 def cells(rows: TableRows) -> Iterator[Cell]:
@@ -49,7 +49,7 @@ def split(columns: Sequence[str], rows: TableRows) -> tuple[Sequence[str], Seque
 def lines(quantities: Sequence[str], row: TableRow, show: Show) -> list[tuple[str, ...]]:
     """Name, published, computed and verdict of each quantity that a row has.
 
-    `quantities`: columns. `show`: writes a computed value.
+    The function `show` writes a computed value.
     """
     return [(name, *three(row[name], show)) for name in quantities if row.get(name) is not None]
 
@@ -111,8 +111,7 @@ def tally(rows: TableRows) -> str:
 def plain(value: Any) -> Any:
     """A value ready for JSON; what is not finite becomes None.
 
-    `value`: a `Cell`, a number, a sequence of them, or text. Result: a `Cell` as a mapping with ``published``,
-    ``computed`` and ``verdict``; a tuple as a list.
+    A `Cell` is a mapping with ``published``, ``computed`` and ``verdict``; a tuple is a list.
     """
     if isinstance(value, Cell):
         return {"published": value.published, "computed": plain(value.computed), "verdict": verdict(value).value}

@@ -33,12 +33,11 @@ _COLORS |= {Verdict.TRUNCATED: "yellow", Verdict.FLOAT32_ARTIFACT: "yellow", Ver
 def render(table: Table, format: str = "text", digits: int | None = None) -> str:
     """Write one table out as a string that ends in a newline; its rows are computed now.
 
-    `format`: text has the width and the colors of the terminal; where there is none, it is plain and as wide as COLUMNS
-    says, or else 80. LaTeX has as many digits of a computed number as the published one beside it, six where there is
-    none. The others carry 12, which every machine computes alike. Any other word raises `InputError`. `digits`:
-    significant digits of computed numbers, 1 to 17; a number that has fewer stays as it is, and a published one as it
-    is printed; no more than 12 are shown. Verdicts are those of all digits. JSON has 12; with this it raises
-    `InputError`.
+    Text has the width and the colors of the terminal; where there is none, it is plain and as wide as COLUMNS says, or
+    else 80. LaTeX has as many digits of a computed number as the published one beside it, six where there is none. The
+    others carry 12, which every machine computes alike. `digits` are the significant digits of computed numbers, 1 to
+    17; a number that has fewer stays as it is, and a published one as it is printed; no more than 12 are shown.
+    Verdicts are those of all digits. Raises `InputError` for another format, and for `digits` with JSON, which has 12.
     """
     writer, _ = _format(format, digits)
     return text(table, digits=digits, **screen()) if format == "text" else writer(table)
@@ -53,10 +52,10 @@ def save(
 ) -> list[Path]:
     """Write each table to a file of its own, named after the table; text is plain and 80 columns wide.
 
-    `format`: any other word raises `InputError`. `folder`: created if it does not exist. `on_progress`: called after
-    each file, with "replaced" if one with other content was there or else "wrote", and with the path. `digits`: as in
-    `render`. Result: in the order of the tables. Raises `FileError` if a file cannot be written; the message says where
-    and why. Files written before it stay.
+    The folder is created if it does not exist. `on_progress` is called after each file, with "replaced" if one with
+    other content was there or else "wrote", and with the path. The paths are in the order of the tables. Raises
+    `InputError` as `render` does, and `FileError` if a file cannot be written; the message says where and why. Files
+    written before it stay.
     """
     writer, suffix = _format(format, digits)
     paths, made = [], files.make_folder(folder)
@@ -131,9 +130,9 @@ def page_of(table: Table, digits: int | None = None) -> Page:
 
 
 def summary(tables: Iterable[Table], digits: int | None = None) -> Page:
-    """How many published numbers of all these tables agree, and every one that does not, by verdict.
+    """The page of all these tables together: how many published numbers agree, and those that do not, by verdict.
 
-    `digits`: significant digits of computed numbers; 6 by default.
+    Computed numbers have 6 significant digits by default.
     """
     judged = [entry for table in tables for entry in _judged(table)]
     count = Counter(one for one, *_ in judged)
@@ -186,8 +185,7 @@ def comparison(columns: Sequence[str], rows: TableRows, width: int, digits: Sequ
 
     Where the width is too small for a line, each quantity gets a block.
 
-    `rows`: with at least one `Cell`. `width`: columns of the page. `digits`: the first of them is how many a computed
-    number has.
+    At least one row has a `Cell`. A computed number has the first of `digits` digits.
     """
     page = Page()
     keys, quantities = table_cells.split(columns, rows)

@@ -62,7 +62,7 @@ def latex(table: Table, show: Show = table_cells.as_printed) -> str:
 
     A comment names the packages that it needs, if any.
 
-    `show`: writes a computed value.
+    The function `show` writes a computed value.
     """
     rows = table.rows()
     header, body = table_cells.compared(table.columns, rows, show)

@@ -1,4 +1,4 @@
-"""Does a published number agree with the computed one? One enumeration and the one rule behind it."""
+"""Verdicts on published numbers beside computed ones: one enumeration, and the rule behind it."""
 
 import re
 from collections.abc import Sequence
@@ -52,8 +52,7 @@ def verdict(cell: Cell) -> Verdict:
     The enumeration has two more values, `true under conditions` and `imprecise`. They belong to sentences; no number
     gets them from this rule.
 
-    `cell`: published text, computed number or numbers, and their float32 evaluation where there is one. Raises
-    `InputError` if the text is not a number or a list of numbers, or a computed number is not finite.
+    Raises `InputError` if the text is not a number or a list of numbers, or a computed number is not finite.
 
     Examples
     --------
@@ -79,8 +78,8 @@ def verdict(cell: Cell) -> Verdict:
 def printed_numbers(text: str) -> tuple[Decimal, ...]:
     """Read the numbers of a printed cell, with the digits that are printed.
 
-    `text`: one number, or several in brackets or between commas. An exponent that lost its "e" (6.1-06) is understood.
-    Raises `InputError` if some part of the text is not a number.
+    The text is one number, or several in brackets or between commas. An exponent that lost its "e" (6.1-06) is
+    understood. Raises `InputError` if some part of the text is not a number.
     """
     return tuple(_printed_number(part.strip(), text) for part in text.strip().strip("[]()").split(","))
 
@@ -127,7 +126,7 @@ def _rounds_to(exact: float, printed: Decimal) -> bool:
 
 
 def _beyond(exact: float, printed: Decimal) -> Fraction:
-    """How far `exact` lies beyond `printed`, away from zero, in units of the last printed digit."""
+    """The distance of `exact` from `printed`, in units of the last printed digit, positive away from zero."""
     _, _, exponent = printed.as_tuple()
     # The exponent of the text, trailing zeros included: 0.50 has two digits, and a unit of 0.01.
     difference = Fraction(exact) - Fraction(printed)

@@ -1,4 +1,4 @@
-"""How far a correct program may be off: a bound by rounding-error analysis for every value and gradient."""
+"""Bounds on the errors of correct programs, by rounding-error analysis, for every value and gradient."""
 
 from nceref.tolerance.analysis import Analysis, Bounds, bounds, close
 

@@ -50,7 +50,7 @@ from nceref.tolerance.intervals import Interval, statistics
 
 Array = Any
 _VACUOUS = 1e100
-"""In place of an infinite bound, which times 0 would be no number."""
+"""A number in place of an infinite bound, which times 0 would be no number."""
 
 
 @entry_point
@@ -86,13 +86,13 @@ _SCALE, _ULPS = (Scalar(name, "", "", low=0.0, low_closed=True) for name in ("sc
 
 
 def _format(dtype: Any) -> Any:
-    """What is known of a floating format; None would be float64 for NumPy."""
+    """The `finfo` of a floating format; None, which would be float64 for NumPy, is refused."""
     return np.finfo(one_of("dtype", dtype, ()) if dtype is None else dtype)
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """How far a correct program may be from the exact loss.
+    """Bounds on the distance of a correct program from the exact loss.
 
     Attributes
     ----------
@@ -220,7 +220,7 @@ class Analysis:
         return self
 
     def fold(self) -> None:
-        """Logits and statistics."""
+        """Compute the logits and the statistics, with the bounds on their errors."""
         self.logits = [logits_error(c.logits, self.fmt) for c in self.plan.comparisons]
         for comparison, (s, ds) in zip(self.plan.comparisons, self.logits, strict=True):
             for name, term in comparison.terms.items():
@@ -240,7 +240,7 @@ class Analysis:
         self.row_errors, self.slope_errors = self.moved_by(self.spread)
 
     def moved_by(self, spread: Mapping[str, Array]) -> tuple[Array, dict[str, Array]]:
-        """How far rows and slopes can be off where statistics are, by the head's own roundings as well.
+        """Errors of rows and slopes for errors of the statistics, with the head's own roundings.
 
         Parameters
         ----------
@@ -260,7 +260,7 @@ class Analysis:
             return _error(rows), {name: _error(slopes[name]) + own[name] for name in self.slopes}
 
     def own_rounding(self) -> Array:
-        """How far rows are off where all statistics are exact."""
+        """The errors of rows where all statistics are exact."""
         return self.moved_by({name: np.zeros_like(x) for name, x in self.stats.items()})[0]
 
     def head_at(self, stats: Mapping[str, Array]) -> tuple[Array, dict[str, Array]]:
@@ -277,7 +277,7 @@ class Analysis:
         return product(*x) if unit is None else product(*x, unit)
 
     def row_weights(self, stats: Any, rows: Array) -> Array:
-        """What each row is multiplied by before the rows are added up."""
+        """The factor of each row in the sum of the rows."""
         return self.plan.weights(stats, rows, self.reduction)
 
     def vjp(self) -> None:

@@ -39,8 +39,8 @@ def block_slopes(
 ) -> Any:
     """D value / d logits, dense, and the bound on its error.
 
-    `terms`: those of one comparison that the value depends on. `stats` and `errors`: every statistic and the bound on
-    its error, by the name of its term. `slopes` and `slope_errors`: the same of d value / d statistic.
+    `terms` are those of one comparison that the value depends on. `stats` and `errors` have every statistic and the
+    bound on its error by the name of its term, `slopes` and `slope_errors` the same of d value / d statistic.
     """
     g, dg, size = np.zeros_like(s), np.zeros_like(s), np.zeros_like(s)
     for name, term in terms.items():
@@ -124,10 +124,9 @@ def shifted_slopes(
 ) -> Array:
     """The bound on D value / d logits of a program that subtracts 1 from a probability, after a shift by the maximum.
 
-    `comparison`: whose slopes. `block`: logits, the bound on their error, and the bound on their slopes without this.
-    `relative`: relative error of a probability, by anchor. `load`: what multiplies a probability, by anchor. `total`:
-    bound on what the slopes of an anchor add up to, which is 0: it arrives at a maximum that is not detached. `fmt`:
-    the arithmetic.
+    `block` has the logits, the bound on their error, and the bound on their slopes without this. By anchor, `relative`
+    is the relative error of a probability, `load` its factor, and `total` the bound on the sum of the slopes, which is
+    0: it arrives at a maximum that is not detached.
     """
     s, ds, dg = block
     dg = dg + 4 * fmt.tiny * np.maximum(load, 1.0)[:, None]
@@ -168,16 +167,16 @@ class _Direction:
         return out
 
     def at_the_maximum(self, total: Array, fmt: RoundingFormat) -> Array:
-        """What the slopes of a row add up to, at its largest logit."""
+        """The sum of the slopes of a row at its largest logit, 0 elsewhere."""
         peak = np.max(self.s, axis=1, keepdims=True)
         largest: Array = self.s >= peak - 16 * fmt.u * np.abs(peak) - 2 * self.ds
         return largest * total[:, None]
 
 
 def row_gradients(logits: Any, g: Array, dg: Array, fmt: RoundingFormat) -> Iterator[tuple[Rows, Array, Array, Array]]:
-    """For every matrix of rows: its gradient, the sum of magnitudes in it, and the bound on its error.
+    """The gradient of every matrix of rows, the sum of magnitudes in it, and the bound on its error.
 
-    `exact, size, error`: `size` adds up magnitudes where `exact` adds up numbers: rounding errors are relative to it.
+    The sum of magnitudes is there because rounding errors are relative to it.
     """
     size = np.abs(g)
     if isinstance(logits, Dot):
@@ -231,8 +230,7 @@ def to_input(
 ) -> tuple[Array, Array]:
     """The gradient of one input and its bound, from those of its rows: back through the normalization, if any.
 
-    `part`: the input, and which of the rows are its own. `exact` and `size` and `error`: as `row_gradients` yields
-    them.
+    `part` has the input and its rows; `exact`, `size` and `error` are those of `row_gradients`.
     """
     exact, size, error = (x[part.span, :] for x in (exact, size, error))
     if part.length is not None:
@@ -263,7 +261,7 @@ def _shaped(rows: Array, x: Array) -> Array:
 def by_factor(logits: Any, g: Array, dg: Array, fmt: RoundingFormat) -> tuple[float, float]:
     """D value / d scalar of the factor = d factor / d scalar <similarities, G>, and the bound on its error.
 
-    `logits`: whose factor has an input in it.
+    The factor of the logits has an input in it.
     """
     if isinstance(logits, Dot):
         (a, i), (b, j) = logits.anchors.balanced, logits.candidates.balanced

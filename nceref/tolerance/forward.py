@@ -20,7 +20,7 @@ from nceref.engine.statistics import LogSumExp, PositiveSet, Sum, Term
 
 Array = Any
 LARGE = 50.0
-"""Exponents beyond this make a bound vacuous anyway; they are cut to stay finite."""
+"""The largest exponent in a bound: larger ones, which make it vacuous anyway, are cut to stay finite."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class RoundingFormat:
     textbook: bool = False
 
     def count(self, n: Any) -> Any:
-        """What n roundings of one size come to."""
+        """The size of n roundings together, in units of one."""
         return n
 
     def gamma(self, n: Any) -> Any:
@@ -68,7 +68,7 @@ def entry_costs(rows: Rows, fmt: RoundingFormat) -> Array:
 
     A textbook program needs no more than 4 roundings beside the sum: squares, root, a bound from below, division.
 
-    `rows`: rows of several inputs; those of an input with a `length` were normalized.
+    The rows may be those of several inputs; those of an input with a `length` were normalized.
     """
     d = rows.values.shape[1]
     cost = np.zeros((rows.values.shape[0], 1))
@@ -80,10 +80,7 @@ def entry_costs(rows: Rows, fmt: RoundingFormat) -> Array:
 
 
 def logits_error(logits: Any, fmt: RoundingFormat) -> tuple[Array, Array]:
-    """Dense logits and the bound on their error.
-
-    `logits`: how two sets of rows become logits.
-    """
+    """Dense logits and the bound on their error."""
     s = _dense_logits(logits)
     extra = fmt.count(1 if fmt.textbook else 2) * fmt.u * np.abs(s) + _offset_error(logits, fmt)
     if isinstance(logits, Dot):
@@ -119,9 +116,9 @@ def products(logits: Dot) -> tuple[Array, Array]:
 
 
 def far_from(logits: Any, fmt: RoundingFormat) -> Array:
-    """Magnitudes of what enters a squared distance: rows from the first one on, or from the origin.
+    """Magnitudes of the rows in a squared distance, measured from the first row or from the origin.
 
-    `fmt`: a textbook program need not shift the rows.
+    A textbook program need not shift the rows.
     """
     points = np.abs(logits.points.balanced[0])
     if fmt.textbook:
@@ -131,10 +128,7 @@ def far_from(logits: Any, fmt: RoundingFormat) -> Array:
 
 
 def distance_error(logits: Any, s: Array, fmt: RoundingFormat) -> Array:
-    """The bound on the error of the distance of each pair.
-
-    `s`: the distances.
-    """
+    """The bound on the errors of the distances `s` of pairs."""
     x, y = logits.x.values, logits.y.values
     costs = entry_costs(logits.x, fmt), entry_costs(logits.y, fmt)
     entry = fmt.u * (costs[0] * np.abs(x) + costs[1] * np.abs(y) + np.abs(x - y))
@@ -159,7 +153,7 @@ def _offset_error(logits: Any, fmt: RoundingFormat) -> Any:
 def pattern(term: Term, s: Array) -> tuple[Array, Array]:
     """Bool mask and weights of a term's pattern, dense.
 
-    `s`: the logits. `mask, weight`: the term's own rows first; the weight is 0 outside the mask.
+    `s` are the logits. The results have the term's own rows first; the weight is 0 outside the mask.
     """
     view = oriented(term, s)
     return _dense_pattern(term, view) if term.pattern.whole_rows else _fixed_pattern(term, view.shape)
@@ -187,8 +181,8 @@ def unsure(term: Term, s: Array, ds: Array, fmt: RoundingFormat) -> Array:
     Two candidates may stand in another order in the exact logits, or in those of the program, only where the logits in
     hand are no further apart than what both may be off by.
 
-    `term`: with a pattern of whole rows. `s` and `ds`: the term's own rows first. `fmt`: a program that is not ours may
-    tell equal candidates apart by their rounding. Result: (n, m).
+    The pattern of the term is one of whole rows; `s` and `ds` have the term's own rows first. A textbook program may
+    tell equal candidates apart by their rounding.
     """
     ranking: Any = term.pattern
     kept, (n, m) = _dense_pattern(term, s)[0], s.shape
@@ -203,7 +197,7 @@ def unsure(term: Term, s: Array, ds: Array, fmt: RoundingFormat) -> Array:
 
 
 def _largest_other(x: Array, among: Array, which: Array) -> Array:
-    """For each entry, the largest of some of its row that are no copies of its candidate; -inf: there is none."""
+    """The largest entry in the row of each that is in `among` and no copy of its candidate; -inf: there is none."""
     x = np.where(among, x, -np.inf)
     best = which[np.argmax(x, axis=1)][:, None] == which[None, :]
     largest, next_largest = (np.max(y, axis=1, keepdims=True) for y in (x, np.where(best, -np.inf, x)))
@@ -211,7 +205,7 @@ def _largest_other(x: Array, among: Array, which: Array) -> Array:
 
 
 def covered(comparison: Any, s: Array) -> Array:
-    """Where at least one statistic looks, bool, dense."""
+    """The mask of the entries that at least one statistic reads, dense."""
     return np.any([oriented(term, pattern(term, s)[0]) for term in comparison.terms.values()], axis=0)
 
 
@@ -223,8 +217,7 @@ def oriented(term: Term, x: Array) -> Array:
 def statistic(term: Term, s: Array, ds: Array, fmt: RoundingFormat) -> tuple[Array, Array]:
     """A statistic of every row and the bound on its error.
 
-    `term`: a statistic, the pattern of entries that it reads, and whether along rows or columns. `out, error`: of a
-    set: log-sum-exp over it, its level (see `PositiveSet`), and its weight.
+    A `PositiveSet` has three numbers a row: the log-sum-exp over the set, its level, and its weight.
     """
     mask, weight = pattern(term, s)
     s, ds = oriented(term, s), oriented(term, ds)
@@ -256,8 +249,8 @@ def statistic(term: Term, s: Array, ds: Array, fmt: RoundingFormat) -> tuple[Arr
 def log_sum_exp(k: float, s: Array, ds: Array, mask: Array, weight: Array, fmt: RoundingFormat) -> tuple[Array, Array]:
     """Log-sum-exp of every row and the bound on its error.
 
-    `k`: multiplies the logits. `s` and `ds` and `mask` and `weight`: where `mask` is False an entry is left out, and
-    its error with it. `out, error`: minus infinity for a row without entries.
+    `k` multiplies the logits. Where the mask is False an entry is left out, and its error with it. A row without
+    entries has minus infinity.
     """
     x = np.where(mask, k * s, -np.inf)
     top = np.max(x, axis=1)
@@ -283,7 +276,7 @@ def log_sum_exp(k: float, s: Array, ds: Array, mask: Array, weight: Array, fmt: 
 
 
 def _rise(x: Array, out: Array, weight: Array, entry: Array) -> Array:
-    """How far a log-sum-exp rises where every exponent does by `entry`; being convex, it falls by no more."""
+    """The rise of a log-sum-exp where every exponent rises by `entry`; being convex, it falls by no more."""
     raised = log_share(x, out, weight) + entry
     top = finite(np.max(raised, axis=1))
     total = np.sum(np.exp(raised - top[:, None]), axis=1)
@@ -293,17 +286,14 @@ def _rise(x: Array, out: Array, weight: Array, entry: Array) -> Array:
 def log_share(x: Array, out: Array, weight: Array) -> Array:
     """Logarithm of W exp(x - out), by entry of every row; it does not underflow.
 
-    `x`: exponents, -inf for what is left out. `out`: their log-sum-exp.
+    `x` are the exponents, -inf for entries that are left out, and `out` is their log-sum-exp.
     """
     some = weight > 0
     return np.where(some, x - finite(out)[:, None] + np.log(np.where(some, weight, 1.0)), -np.inf)
 
 
 def weighted_sum(statistic: Sum, s: Array, ds: Array, weight: Array, fmt: RoundingFormat) -> tuple[Array, Array]:
-    """Sum of f(s) over every row and the bound on its error.
-
-    `statistic`: has f and its slope.
-    """
+    """Sum of f(s) over every row and the bound on its error."""
     f, slope = statistic.f(s), np.abs(statistic.slope(s))
     change = np.where(2 * ds >= LARGE, most_change(statistic.f, s, ds), slope * ds * np.exp(np.minimum(ds, LARGE)))
     # No f is steeper than 1.
@@ -322,7 +312,7 @@ def weighted_sum(statistic: Sum, s: Array, ds: Array, weight: Array, fmt: Roundi
 
 
 def most_change(function: Callable[[Array], Array], s: Array, ds: Array) -> Array:
-    """How far a monotone function moves where its argument moves by up to `ds`, in digits only if `ds` is not small."""
+    """The change of a monotone function where its argument moves by up to `ds`, in digits only if `ds` is not small."""
     return np.maximum(*(np.abs(function(moved) - function(s)) for moved in (s + ds, s - ds)))
 
 
@@ -337,10 +327,10 @@ def exponentiates(comparison: Any) -> bool:
 
 
 def shift_error(term: Term, out: Array, peak: Array, count: int, fmt: RoundingFormat) -> Array:
-    """What a statistic may lose by a shift by the largest entry, masked ones included, or by no shift at all.
+    """The error of a statistic by a shift by the largest entry, masked ones included, or by no shift at all.
 
-    `out`: the statistic, as `statistic` returns it. `peak`: largest magnitude of a logit in the row. `count`: entries
-    of a row.
+    `out` is what `statistic` returns, `peak` the largest magnitude of a logit in the row, and `count` the entries of a
+    row.
     """
     # A sum of the logits themselves is the positive, from which a program may subtract the same maximum.
     if isinstance(term.statistic, Sum) and not linear(term.statistic, peak):

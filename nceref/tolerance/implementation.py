@@ -88,11 +88,11 @@ def implementation_bounds(
 ) -> Bounds:
     """Bounds on the errors of a right program in `dtype`.
 
-    `bound`: the loss with its arguments, NumPy arrays of a batch small enough for dense n x m arrays. `dtype`: the
-    format of the run; the inputs are numbers of it. `reduction`: with "none" the bound of the value is an array over
-    rows, and gradients are those of the sum of the rows. `algorithm`: which programs are admitted. `against`: whether
-    errors are taken against the float64 reference, or against the exact loss. Result: infinite where a right program
-    may leave the range of the format. Raises `InputError` for a format, reduction or algorithm that does not exist.
+    The batch is small enough for dense n x m arrays, and the inputs are numbers of `dtype`. With the reduction "none"
+    the bound of the value is an array over rows, and gradients are those of the sum of the rows. `algorithm` names the
+    programs that are admitted; errors are taken against the float64 reference, or against the exact loss. A bound is
+    infinite where a right program may leave the range of the format. Raises `InputError` for a format, reduction or
+    algorithm that does not exist.
     """
     run, algorithm = FORMATS[one_of("dtype", dtype, FORMATS)], one_of("algorithm", algorithm, ALGORITHMS)
     reduction = choose_reduction(bound.loss, reduction)
@@ -114,9 +114,9 @@ def implementation_bounds(
 
 
 class Terms(Mapping[str, Any]):
-    """What a bound is made of; how its rows divide into dot products and statistics is found out when it is asked.
+    """The stages of a bound; the parts of dot products and statistics in its rows are computed when they are asked for.
 
-    `parts`: the stages, with ``rows`` for both. `dots`: the part of the rows that came with the dot products.
+    `parts` has the stages, with ``rows`` for both parts; `dots` computes that of the dot products.
     """
 
     def __init__(self, parts: Mapping[str, Any], dots: Callable[[], Any]) -> None:
@@ -170,7 +170,7 @@ def walk(analysis: Analysis, arguments: Mapping[str, Any]) -> Array:
 
 
 def _lost_in_logarithm(analysis: Analysis) -> Array:
-    """By how far a row is off that is the logarithm of a probability below the normal numbers, but not below all."""
+    """The error of a row that is the logarithm of a probability below the normal numbers, but not below all."""
     # In units of the smallest subnormal number; exp of the row itself would leave the range.
     excess = np.abs(analysis.rows) + np.log(2 * analysis.fmt.u * analysis.fmt.tiny)
     return np.where(excess < 0, np.exp(np.minimum(excess, 0.0)), 0.0)
@@ -203,7 +203,7 @@ def _by_column(comparison: Comparison) -> bool:
 
 
 def _sensitivity(analysis: Analysis, weights: Array) -> Array:
-    """How far a row moves with a logit when it is evaluated term by term: at least 1.
+    """The sensitivity of a row to a logit when it is evaluated term by term: at least 1.
 
     It is read from the slopes, those at even odds too: where the positive wins, they hide what cancels. These are two
     samples, no supremum; that right programs stay within the bounds is tested.
@@ -239,7 +239,7 @@ def _like_rows(x: Array, rows: Array) -> Array:
 
 
 def _parts(analysis: Analysis, shift: Array, reference: Analysis | None) -> dict[str, Any]:
-    """What the bound of the value is made of; by row where there is no reduction."""
+    """The stages of the bound of the value; by row where there is no reduction."""
     whole = analysis.reduction != "none"
     weighted, size = analysis.weighted, analysis.weighted(np.abs(analysis.rows))
     weights = weighted(np.ones_like(analysis.rows))
@@ -258,7 +258,7 @@ def _parts(analysis: Analysis, shift: Array, reference: Analysis | None) -> dict
 
 
 def _from_dots(bound: BoundLoss, fmt: RoundingFormat, reduction: str) -> Any:
-    """Of the errors of the rows, the part that came with the logits."""
+    """The part of the errors of the rows that came with the logits."""
     analysis = Analysis(bound.plan, fmt, reduction)
     with np.errstate(all="ignore"):
         walk(analysis, bound.arguments)
@@ -271,7 +271,7 @@ def _from_dots(bound: BoundLoss, fmt: RoundingFormat, reduction: str) -> Any:
 
 
 def _share_of_dots(analysis: Analysis) -> dict[str, float]:
-    """Of the error of each statistic, the part that came with the logits."""
+    """The share of the error of each statistic that came with the logits."""
     shares = {}
     for comparison, (s, ds) in zip(analysis.plan.comparisons, analysis.logits, strict=True):
         for name, term in comparison.terms.items():

@@ -31,7 +31,7 @@ FUNCTION = 8
 _HALF_ULP = 2.0**-53
 _LEAST = float(np.finfo(np.float64).smallest_subnormal)
 WIDE = 2.0**-26
-"""Of a number: the smallest error whose ends have digits enough to be subtracted."""
+"""The smallest relative error of a number at which its ends have digits enough to be subtracted."""
 
 
 class Span(NamedTuple):
@@ -44,9 +44,8 @@ class Span(NamedTuple):
 class Interval:
     """An array of intervals.
 
-    `middle`: numbers of the exact computation; infinite ones are allowed. `fmt`: the arithmetic of the program. `low`
-    and `high`: ends; default: `middle`, for numbers that every program has. `slopes`: default: none. `rest`: default:
-    0.
+    `middle` are numbers of the exact computation; infinite ones are allowed. The ends are by default `middle`, for
+    numbers that every program has.
     """
 
     # An array on the left leaves the operation to `__rmul__` and its like.
@@ -82,12 +81,12 @@ class Interval:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the numbers."""
+        """The shape of the numbers."""
         return self.middle.shape
 
     @property
     def dtype(self) -> Any:
-        """Of the numbers."""
+        """The dtype of the numbers."""
         return self.middle.dtype
 
     @property
@@ -97,7 +96,7 @@ class Interval:
 
     @property
     def error(self) -> Array:
-        """How far a program's numbers may be from the exact ones."""
+        """The largest distance of a program's numbers from the exact ones."""
         linear = self._linear
         return np.where(self._ends_count(linear), np.minimum(linear, self._to_ends), linear)
 
@@ -127,10 +126,7 @@ class Interval:
         return out
 
     def ends(self, f: Callable[..., Any], signs: Sequence[int], arguments: Sequence["Interval"]) -> Any:
-        """A function that rises (+1) or falls (-1) with each argument: its ends are its values at two corners.
-
-        `f`: of arrays, with one array as its result.
-        """
+        """A function that rises (+1) or falls (-1) with each argument: its ends are its values at two corners."""
         corners = [(x.low, x.high) if sign > 0 else (x.high, x.low) for x, sign in zip(arguments, signs, strict=True)]
         # At a corner the arguments are given, and what is off is what the function rounds.
         below, above = (f(*(Interval(end, self.fmt) for end in ends)) for ends in zip(*corners, strict=True))
@@ -139,7 +135,7 @@ class Interval:
     def softplus_and_sigmoid(self, f: Callable[[Array], tuple[Array, Array]]) -> tuple["Interval", "Interval"]:
         """log(1 + e^x) and its slope, by their own derivatives: 1 / (1 + e^-x), and that times 1 / (1 + e^x).
 
-        `f`: both, of an array.
+        `f` gives both for an array.
         """
         (value, slope), (value_low, slope_low), (value_high, slope_high) = map(f, (self.middle, self.low, self.high))
         nearest = np.clip(0.0, self.low, self.high)
@@ -163,7 +159,7 @@ class Interval:
         return self.fmt.count(FUNCTION) * self.fmt.u
 
     def _by(self, low: Array, high: Array) -> tuple[Span, Array]:
-        """What a function with a slope between `low` and `high` makes of the slopes, and of the rest."""
+        """The slopes and the rest under a function whose slope is between `low` and `high`."""
         rest = np.maximum(np.abs(low), np.abs(high)) * self.rest
         # 0 times what is beyond every number is 0, as in `_corners`.
         return _corners(np.multiply, self.slopes, Span(low, high)), np.where(np.isnan(rest), 0.0, rest)
@@ -226,7 +222,7 @@ class Interval:
         return _interval(other, self.fmt) / self
 
     def __pow__(self, exponent: float) -> "Interval":
-        """Powers of what is not negative, and the square of anything."""
+        """The power of numbers that are not negative, and the square of any."""
         exponent = float(exponent)
         base = abs(self) if exponent == 2 else self
         values = [end**exponent for end in (base.low, base.high)]
@@ -282,7 +278,7 @@ class Unsure:
 
 
 def statistics(stats: Mapping[str, Array], spread: Mapping[str, Array], fmt: RoundingFormat) -> dict[str, Interval]:
-    """What a head takes: every statistic give or take its error, which is one of its own for each row.
+    """Arguments of a head: every statistic give or take its error, which is one of its own for each row.
 
     Of a set of positives the mass is a sum of weights that are given, and has no error.
     """
@@ -338,7 +334,7 @@ def _log_size(end: Array) -> Array:
 
 
 def _size(end: Array) -> Array:
-    """Magnitudes, 0 of infinite ones."""
+    """The magnitudes of numbers, 0 of infinite ones."""
     return np.abs(finite(end))
 
 
@@ -406,7 +402,7 @@ def _pair(x: Any, y: Any) -> tuple[Interval, Interval]:
 
 
 def _joined(join: Callable[..., Array], in_place: bool) -> Callable[..., Interval]:
-    """Several arrays as one; where the rows move, without slopes."""
+    """A function that joins intervals as `join` does arrays; where the rows move, without slopes."""
 
     def of_intervals(parts: Sequence[Any], axis: int = 0) -> Interval:
         fmt = next(part.fmt for part in parts if isinstance(part, Interval))
@@ -423,7 +419,7 @@ def _joined(join: Callable[..., Array], in_place: bool) -> Callable[..., Interva
 
 
 def _where(condition: Any, x: Any, y: Any) -> Any:
-    """One of two; where it is not sure which, what holds both."""
+    """The interval that a condition chooses of two; where the condition is not sure, one that holds both."""
     if not isinstance(condition, Unsure):
         condition = Unsure(condition, ~np.asarray(condition), condition, _pair(x, y)[0].fmt)
     x, y = _interval(x, condition.fmt), _interval(y, condition.fmt)
@@ -441,7 +437,7 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
 
 
 def _sum(x: Interval, axis: int | None = None) -> Interval:
-    """Rows added up: however that is ordered, each rounding is of a part of the sum of magnitudes."""
+    """The sum of rows: in whatever order, each rounding is of a part of the sum of magnitudes."""
     one = x.without_slopes()
     total = np.sum(one.size, axis=axis)
     count = one.fmt.count(one.fmt.ratio * (one.middle.size // max(np.size(total), 1)))

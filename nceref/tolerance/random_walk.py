@@ -55,11 +55,11 @@ FAILURE = 1e-4
 """The probability that a number of a result is beyond its bound, under the assumption."""
 PROBES = 64
 _STEP = 2.0**-24
-"""Far below 1, so that effects are linear, and far above the roundings of the walk itself."""
+"""The size of a random step: far below 1, so that effects are linear, and far above the roundings of the walk."""
 
 
 def confidence() -> float:
-    """By how much the root mean square of the probes is multiplied: x / sqrt(r) of (1) and (2)."""
+    """The factor of the root mean square of the probes: x / sqrt(r) of (1) and (2)."""
     x = math.sqrt(2 * math.log(4 / FAILURE))
     # Newton's method for log r + 1 - r = 2 log(FAILURE / 2) / PROBES, from below.
     goal, r = 2 * math.log(FAILURE / 2) / PROBES, 1e-3
@@ -72,14 +72,14 @@ class RandomRoundings(RoundingFormat):
     """An arithmetic of random roundings: n of them are as large as sqrt(n), by (1)."""
 
     def count(self, n: Any) -> Any:
-        """What n roundings of one size come to."""
+        """The size of n roundings together, in units of one."""
         return np.sqrt(n)
 
 
 class RandomWalk(Analysis):
     """A walk whose errors are not added up: each stage's own ones move its results at random, and the next sees that.
 
-    `plan` and `fmt` and `reduction`: as for `Analysis`. `rng`: none: nothing moves.
+    Without `rng` nothing moves.
 
     Attributes
     ----------
@@ -156,10 +156,7 @@ class RandomWalk(Analysis):
             self.moved[""] = np.sum(parts) + self._noise(size)
 
     def lose(self, lost: Array) -> None:
-        """Move the value by what each row loses beside the stages.
-
-        `lost`: by row of the head.
-        """
+        """Move the value at random by the errors that rows of the head have beside the stages."""
         noise = self.weighted(self._noise(lost))
         self.moved[""] = self.moved[""] + (noise if self.reduction == "none" else np.sum(noise))
 
@@ -169,7 +166,7 @@ class RandomWalk(Analysis):
 
 
 def _copies(plan: Any) -> int:
-    """How often an input takes part: its roundings are the same each time, n effects sqrt(n) times those of others."""
+    """The uses of an input: its roundings are the same each time, n effects sqrt(n) times those of others."""
     rows = [x for c in plan.comparisons for x in vars(c.logits).values() if isinstance(x, Rows)]
     return max([1, *Counter(part.name for x in rows for part in x.parts).values()])
 
@@ -187,9 +184,9 @@ def _with_rows(logits: Any, moved: Mapping[int, Rows]) -> Any:
 def likely_bounds(bound: BoundLoss, dtype: str, reduction: str = "mean", algorithm: str = "textbook") -> Bounds:
     """Probabilistic bounds on the errors of a right program in `dtype`, against the float64 reference.
 
-    `bound` and `dtype` and `reduction` and `algorithm`: as for `implementation_bounds`. Result: none is larger than the
-    worst case. Each number is beyond its bound with probability FAILURE at most, to first order in the unit roundoff,
-    if roundings are random as the module says.
+    Arguments are those of `implementation_bounds`, and no bound is larger than the worst case. Each number is beyond
+    its bound with probability FAILURE at most, to first order in the unit roundoff, if roundings are random as the
+    module says.
     """
     worst = implementation_bounds(bound, dtype, reduction, algorithm)
     fmt, rng = RandomRoundings(**vars(FORMATS[dtype].arithmetic(algorithm == "textbook"))), np.random.default_rng(0)

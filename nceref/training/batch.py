@@ -1,4 +1,4 @@
-"""What training is made of: the members of an ensemble, and the batches that they draw."""
+"""Members of an ensemble, and the batches that they draw."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """What is drawn for one step; checked when it is made.
+    """The samples of one step; checked when the batch is made.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Batch:
 
     @property
     def shapes(self) -> tuple[Any, ...]:
-        """Of views and labels."""
+        """The shapes of views and labels."""
         return (*map(np.shape, self.views), np.shape(self.labels) if self.labels is not None else "no labels")
 
 

@@ -1,4 +1,4 @@
-"""From batches to features: one encoder for every view, or a slow copy of it for the last one."""
+"""The features of batches: one encoder for every view, or a slow copy of it for the last one."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,16 +11,16 @@ from nceref.training.network import Network, Parameters
 
 Array = npt.NDArray[Any]
 EncoderVjp = Callable[[Array], Parameters]
-"""From the gradient by the features to that by the weights."""
+"""The backward pass of an encoder: from the gradient by the features to that by the weights."""
 Encoded = tuple[Array, EncoderVjp]
 """Features of all members, (E, rows, D), view after view."""
 
 
 def encoded(network: Network, weights: Parameters, batches: Sequence[Batch], dtype: str) -> Encoded:
-    """All views through the encoder.
+    """The features of all views, and the backward pass.
 
-    `weights`: of the E members, on the leading axis. `batches`: one for each member, all of the same shapes.
-    `features`: view after view. `vjp`: from the gradient by the features to that by the weights.
+    Weights have the E members on the leading axis; there is one batch for each, all of the same shapes. Features stand
+    view after view.
     """
     features, vjp = network(_rows(batches, dtype, slice(None)), *weights)
     return features, lambda g: vjp(g)[1]
@@ -29,10 +29,9 @@ def encoded(network: Network, weights: Parameters, batches: Sequence[Batch], dty
 def encoded_with_keys(
     network: Network, weights: Parameters, slow: Parameters, batches: Sequence[Batch], dtype: str
 ) -> Encoded:
-    """All views but the last one through the encoder, the last one through its slow copy, which has no gradient.
+    """The features of all views, those of the last by a slow copy of the encoder, which has no gradient.
 
-    `network` and `weights` and `batches` and `dtype`: as in `encoded`. `slow`: weights of the slow copy. Result: as in
-    `encoded`; the gradient by the keys is dropped.
+    `slow` are the weights of the copy. The backward pass drops the gradient by the keys.
     """
     features, vjp = network(_rows(batches, dtype, slice(-1)), *weights)
     keys, _ = network(_rows(batches, dtype, slice(-1, None)), *slow)
@@ -43,7 +42,7 @@ def encoded_with_keys(
 def momentum_update(slow: Parameters, weights: Parameters, momentum: float) -> Parameters:
     """The slow copy one step on, momentum slow + (1 - momentum) weights (MoCo, equation 2).
 
-    `slow` and `weights`: of equal shapes; not changed. `momentum`: 0 to 1.
+    Neither is changed in place; the momentum is from 0 to 1.
     """
     # Python floats: NumPy's own scalars would turn float32 into float64.
     return tuple(float(momentum) * v + float(1 - momentum) * w for v, w in zip(slow, weights, strict=True))
@@ -52,7 +51,7 @@ def momentum_update(slow: Parameters, weights: Parameters, momentum: float) -> P
 def views(features: Array, batch: Batch) -> tuple[Array, ...]:
     """The features of one member, view by view.
 
-    `features`: view after view. `batch`: whose views have so many rows each. Result: (N, D) each.
+    Features stand view after view, with as many rows as the views of the batch.
     """
     stops = np.cumsum([len(view) for view in batch.views])[:-1]
     return tuple(np.split(features, stops))

@@ -1,4 +1,4 @@
-"""What the doors of PyTorch and JAX share: losses as functions whose gradients a framework takes."""
+"""The common part of the doors of PyTorch and JAX: losses as functions whose gradients a framework takes."""
 
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
@@ -16,9 +16,8 @@ Evaluate = Callable[[LossFunction, tuple[Any, ...], dict[str, Any]], Any]
 def function_of(loss: LossFunction, evaluate: Evaluate, module: str, returns: type) -> Callable[..., Any]:
     """A loss as a function of a framework's arrays.
 
-    `evaluate`: takes the loss, its arguments by position and those by name. `module`: where the function is a name.
-    `returns`: what it returns: by its annotations `nceref verify` recognizes the framework. Result: with the signature
-    of the loss, but for `compute`.
+    `evaluate` takes the loss, its arguments by position and those by name. The function has the signature of the loss,
+    but for `compute`, and belongs to `module`; by the annotation `returns`, `nceref verify` recognizes the framework.
     """
 
     def function(*arrays: Any, **arguments: Any) -> Any:
@@ -40,8 +39,8 @@ def arguments_of(
 ) -> tuple[dict[str, Any], str]:
     """The arguments by name, and the reduction.
 
-    `arrays` and `arguments`: as the caller gave them. `of_framework`: arrays of the framework. They stay what they are;
-    of everything else there are copies, as the backward pass reads arguments once more.
+    Arrays of the framework stay what they are; everything else is copied, since the backward pass reads arguments once
+    more.
     """
     reduction = choose_reduction(loss.declaration, arguments.get("reduction", "mean"))
     given = named(loss.declaration, arrays, {name: x for name, x in arguments.items() if name != "reduction"})
@@ -52,8 +51,7 @@ def arguments_of(
 def check_numbers(loss: LossFunction, arrays: Mapping[str, Any], kind: str) -> None:
     """Check that numbers, where they are arrays, have no dimensions.
 
-    `arrays`: arrays of the framework, by name. `kind`: what the framework calls one, with its article. Raises
-    `InputError` for one that has.
+    `kind` is the framework's word for an array, with its article. Raises `InputError` for one that has.
     """
     for p in loss.parameters:
         if isinstance(p, Scalar) and p.name in arrays and arrays[p.name].ndim:
@@ -64,7 +62,7 @@ def check_numbers(loss: LossFunction, arrays: Mapping[str, Any], kind: str) -> N
 
 
 def member(name: str, get: Callable[[str], Any]) -> Any:
-    """What a door has under that name: a loss of the package, else an AttributeError with those that are alike."""
+    """The function of a loss in a door; for another name, an AttributeError lists the losses that are alike."""
     if name in names(FAMILY):
         return get(name)
     raise AttributeError(str(unknown("loss", name, names(FAMILY), "nceref losses")))
@@ -78,8 +76,8 @@ def members() -> list[str]:
 def check_learned(loss: LossFunction, learned: Iterable[str], constant: str) -> None:
     """Check that every argument of which a framework takes the gradient has one.
 
-    `learned`: names of those arguments. `constant`: how the framework makes a constant of one, with ``{}`` for its
-    name. Raises `InputError` for a constant of the loss: its gradient would be missing without a word.
+    `constant` is the framework's code that makes a constant of one, with ``{}`` for its name. Raises `InputError` for a
+    constant of the loss: its gradient would be missing without a word.
     """
     for name in learned:
         if name not in differentiable(loss.declaration):
@@ -90,6 +88,6 @@ def check_learned(loss: LossFunction, learned: Iterable[str], constant: str) -> 
 def no_derivative(loss: LossFunction, what: str, remedy: str) -> DerivativeError:
     """The error for a derivative that is not there.
 
-    `what` and `remedy`: which derivative, and what to do.
+    `what` is the derivative, and `remedy` says what to do.
     """
     return DerivativeError(f"{loss.name} has no {what}: its gradient alone is derived by hand; {remedy}")

@@ -19,23 +19,23 @@ from nceref.output.text import shown
 Array = npt.NDArray[Any]
 Parameters = tuple[Array, ...]
 LayerVjp = Callable[[Array], tuple[Array, Parameters]]
-"""From the gradient by the value to those by the rows and by the parameters."""
+"""The backward pass of a layer: from the gradient by the value to those by the rows and by the parameters."""
 MOST_FEATURES = 1 << 24
-"""Of the rows of one layer: what is beyond does not fit into the memory of one machine."""
+"""The most features of a row in one layer: more do not fit into the memory of one machine."""
 
 
 class Layer(Protocol):
-    """What a network is made of."""
+    """A layer of a network."""
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         """Shapes of the parameters of one member."""
 
     def __call__(self, x: Array, *parameters: Array) -> tuple[Array, LayerVjp]:
-        """The value, and how a gradient goes back.
+        """The value, and the backward pass.
 
-        `*parameters`: of `shapes`, each with the leading axes of `x`. `vjp`: from the gradient by the value to that by
-        `x` and those by the parameters.
+        Parameters have `shapes`, each with the leading axes of `x`. The backward pass takes the gradient by the value
+        to that by `x` and those by the parameters.
         """
 
 
@@ -54,11 +54,11 @@ class Linear:
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Of W and b."""
+        """The shapes of W and b."""
         return ((self.outputs, self.inputs), *([(self.outputs,)] if self.bias else []))
 
     def __call__(self, x: Array, *parameters: Array) -> tuple[Array, LayerVjp]:
-        """(..., N, inputs) to (..., N, outputs)."""
+        """The value, (..., N, outputs), of rows (..., N, inputs), and the backward pass."""
         if x.shape[-1] != self.inputs:
             msg = f"rows of shape {x.shape} do not go into {self}; they must have {self.inputs} features"
             raise InputError(msg)
@@ -81,7 +81,7 @@ class Tanh:
     shapes: tuple[tuple[int, ...], ...] = ()
 
     def __call__(self, x: Array, *parameters: Array) -> tuple[Array, LayerVjp]:
-        """Entry by entry; the derivative is 1 - tanh^2."""
+        """The tanh of every entry, and the backward pass: the derivative is 1 - tanh^2."""
         value = np.tanh(x)
         return value, lambda g: (g * (1 - value * value), ())
 
@@ -93,7 +93,7 @@ class ReLU:
     shapes: tuple[tuple[int, ...], ...] = ()
 
     def __call__(self, x: Array, *parameters: Array) -> tuple[Array, LayerVjp]:
-        """Entry by entry; a complex entry counts as its real part, so that complex steps can check the derivative."""
+        """The positive parts; a complex entry counts as its real part: complex steps can check the derivative."""
         on = ~(x.real <= 0)  # NaN stays NaN, which `x.real > 0` would turn into 0
         return np.where(on, x, x.dtype.type(0)), lambda g: (np.where(on, g, g.dtype.type(0)), ())
 
@@ -105,7 +105,7 @@ class Normalize:
     shapes: tuple[tuple[int, ...], ...] = ()
 
     def __call__(self, x: Array, *parameters: Array) -> tuple[Array, LayerVjp]:
-        """Every row x over its length; the gradient is (g - (g.z) z) / |x|."""
+        """The rows x over their lengths, z, and the backward pass, (g - (g.z) z) / |x|."""
         # Taken after division by the largest entry, squares neither overflow nor vanish.
         # The value does not depend on this factor, so it may be real where x takes a complex step.
         peak = np.abs(x.real).max(axis=-1, keepdims=True)
@@ -221,7 +221,7 @@ def mlp(
 def initial(network: Network, seeds: Sequence[int], dtype: str = "float64") -> Parameters:
     """Parameters of a member for each seed, stacked: uniform in +-1 / sqrt(inputs) of their layer.
 
-    `seeds`: one for each member. Result: of the shapes of the network, with a leading axis of members.
+    They have the shapes of the network, with a leading axis of members.
     """
     # Drawn in float64 and rounded then: both dtypes start from the same numbers.
     members = [_drawn(network, np.random.default_rng(seed)) for seed in seeds]

@@ -19,15 +19,15 @@ Rate = float | tuple[float, ...]
 
 
 class Optimizer(Protocol):
-    """What moves parameters along their gradients."""
+    """An optimizer, which moves parameters along their gradients."""
 
     def start(self, parameters: Parameters) -> State:
-        """What it remembers before the first step."""
+        """The memory of the optimizer before the first step."""
 
     def step(self, parameters: Parameters, gradients: Parameters, state: State, count: int) -> tuple[Parameters, State]:
         """Parameters and memory after step number `count`, from 1 on.
 
-        `parameters` and `gradients`: of equal shapes, with a leading axis of members; not changed. `state`: what
+        Parameters and gradients have equal shapes, with a leading axis of members, and are not changed. `state` is what
         `start` or the last step returned.
         """
 
@@ -52,7 +52,7 @@ class SGD:
         _check(self, _share("momentum"))
 
     def start(self, parameters: Parameters) -> State:
-        """No velocity yet."""
+        """The velocity before the first step, which is 0; without momentum there is none."""
         _check_members(self.rate, parameters)
         return (tuple(np.zeros_like(w) for w in parameters),) if self.momentum else ()
 
@@ -90,7 +90,7 @@ class Adam:
         _check(self, _share("first"), _share("second"), Scalar("epsilon", "", "", low=0.0))
 
     def start(self, parameters: Parameters) -> State:
-        """Both means are 0."""
+        """The two means before the first step, which are 0."""
         _check_members(self.rate, parameters)
         return tuple(tuple(np.zeros_like(w) for w in parameters) for _ in range(2))
 
@@ -133,6 +133,6 @@ def _share(name: str) -> Scalar:
 
 
 def _check(optimizer: Any, *numbers: Scalar) -> None:
-    """Each of the attributes as a Python float in its domain: NumPy's own scalars would turn float32 into float64."""
+    """Set each attribute to a Python float in its domain: NumPy's own scalars would turn float32 into float64."""
     for number in numbers:
         object.__setattr__(optimizer, number.name, checked_number(number, getattr(optimizer, number.name)))

@@ -11,7 +11,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Queue:
-    """At most `size` rows, and their labels where there are any."""
+    """A queue of at most `size` rows, and their labels where there are any."""
 
     size: int
     rows: Array | None = None
@@ -23,7 +23,7 @@ class Queue:
         return not self.size or (self.rows is not None and len(self.rows) == self.size)
 
     def pushed(self, rows: Array, labels: Array | None) -> "Queue":
-        """With new rows in front; the oldest go."""
+        """The queue with new rows in front; the oldest go."""
         return Queue(self.size, self._first(rows, self.rows), self._first(labels, self.labels))
 
     def _first(self, new: Array | None, old: Array | None) -> Array | None:

@@ -1,4 +1,4 @@
-"""How to train, and what training leaves: plain data."""
+"""Recipes of training, and its results: plain data."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ _MOMENTUM = Scalar("momentum", "", "", low=0.0, low_closed=True, high=1.0, high_
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """How to train.
+    """The loss, the network and the settings of a training.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class Moment:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """What training leaves; leading axes are the members.
+    """The result of training; leading axes are the members.
 
     Attributes
     ----------

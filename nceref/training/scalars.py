@@ -29,7 +29,7 @@ class Learned:
     positive: bool
 
     def value(self, weight: Any) -> Any:
-        """From the trained weight to what the loss gets."""
+        """The scalar that the loss gets, from the trained weight."""
         return np.exp(weight) if self.positive else weight
 
     def weight(self, value: float) -> float:
@@ -44,8 +44,8 @@ class Learned:
 def learned(loss: spec.Loss, names: Sequence[str]) -> tuple[Learned, ...]:
     """The scalars with these names.
 
-    `names`: one that is named twice counts once. Result: in the order of the names. Raises `InputError` if the loss has
-    no such scalar, or no gradient by it.
+    They are in the order of the names; one that is named twice counts once. Raises `InputError` if the loss has no such
+    scalar, or no gradient by it.
     """
     known = {p.name: p for p in loss.parameters if isinstance(p, spec.Scalar) and not p.constant}
     what, command = f"scalar of {loss.name} that can be learned", f"nceref losses {loss.name}"
@@ -56,9 +56,9 @@ def learned(loss: spec.Loss, names: Sequence[str]) -> tuple[Learned, ...]:
 def started(loss: spec.Loss, one: Learned, member: Member, settings: Mapping[str, Any]) -> float:
     """The weight that a member starts from.
 
-    `one`: a scalar of it. `settings`: arguments of the loss that stay the same. Result: the logarithm of the value, if
-    that is positive by its declaration. Raises `InputError` if there is no number to start from, or it is not positive
-    as it must be.
+    `settings` are arguments of the loss that stay the same. The weight is the logarithm of the value, if that is
+    positive by its declaration. Raises `InputError` if there is no number to start from, or it is not positive as it
+    must be.
     """
     parameter = next(p for p in loss.parameters if isinstance(p, spec.Scalar) and p.name == one.name)
     # The later wins: settings over the member's temperature, that over the default.

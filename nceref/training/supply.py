@@ -1,4 +1,4 @@
-"""What a loss takes, read from its declaration, and where the trainer gets it: views, labels, centers, a queue.
+"""Arguments of a loss by its declaration, and their sources in the trainer: views, labels, centers, a queue.
 
 A loss with one input gets the rows of all views as one set: for uniformity, the views of a sample repel each other too.
 """
@@ -21,7 +21,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Supply:
-    """Who gets what, by the names of the loss's parameters.
+    """The parts that parameters of a loss have in training, by their names.
 
     Attributes
     ----------
@@ -56,10 +56,9 @@ class Supply:
     given: Mapping[str, Any] = field(default_factory=dict)
 
     def arguments(self, member: Member, views: tuple[Array, ...], batch: Batch) -> dict[str, Any]:
-        """What the loss gets of features, labels, settings and temperature.
+        """The arguments of the loss that are features, labels, settings and temperature, by name.
 
-        `member`: whose temperature it is. `views`: features. `batch`: whose labels they are. Result: arguments by name,
-        without what is learned and without the queue.
+        Arguments that are learned are left out, and so is the queue.
         """
         if self.flat:
             views = tuple(self._numbers(v) for v in views)
@@ -75,8 +74,8 @@ class Supply:
     def by_features(self, grads: Mapping[str, Array], views: tuple[Array, ...]) -> Array:
         """The gradient by all rows, as the encoder returned them.
 
-        `grads`: gradients by input; an input that is a constant has none. `views`: features that the loss was taken of.
-        Result: view after view.
+        An input that is a constant has no gradient. `views` are the features that the loss was taken of; the gradient
+        stands view after view.
         """
         if self.pair:
             pairs = zip(self.pair, views, strict=True)
@@ -114,11 +113,11 @@ class Supply:
 
 
 def supply(loss: spec.Loss, settings: Mapping[str, Any], queue: int) -> Supply:
-    """How the trainer feeds a loss.
+    """The supply of a loss, by its declaration, the settings and the size of the queue.
 
-    `settings`: arguments of the loss that stay the same: choices, scalars but the temperature, constants such as class
-    counts. `queue`: rows of a queue of earlier features; 0: none, if the loss can do without. Raises `InputError` if
-    the loss has no such arguments, no input that takes features, or a queue is missing or given in vain.
+    `settings` are arguments of the loss that stay the same: choices, scalars but the temperature, constants such as
+    class counts. `queue` is the number of earlier rows; 0: none, if the loss can do without. Raises `InputError` if the
+    loss has no such arguments, no input that takes features, or a queue is missing or given in vain.
     """
     known = {p.name: p for p in loss.parameters}
     for name in settings:
@@ -179,8 +178,8 @@ def _kind(p: spec.Parameter) -> str:
 def temperature(loss: spec.Loss, member: Member, given: Mapping[str, Any]) -> dict[str, float]:
     """The temperature, or the scale that stands for it.
 
-    `member`: without a temperature it gets none, and the loss keeps its default. `given`: settings, which come first.
-    Result: at most one argument. Raises `InputError` if the member has a temperature and the loss none to set.
+    Without a temperature in the member the loss keeps its default; settings come first. There is at most one argument.
+    Raises `InputError` if the member has a temperature and the loss none to set.
     """
     names = [p.name for p in loss.parameters if p.name in INVERSE_TEMPERATURES and p.name not in given]
     if member.temperature is None:

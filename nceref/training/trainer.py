@@ -112,7 +112,7 @@ class _Run:
         self.losses = np.full((recipe.steps, len(members)), np.nan)
 
     def split(self, parameters: Parameters) -> tuple[Parameters, dict[str, Array]]:
-        """Those of the network, and those of the loss by name."""
+        """The parameters of the network, and those of the loss by name."""
         names = (*self.supply.learned, *(one.name for one in self.scalars))
         learned = dict(zip(names, parameters[self.own :], strict=True))
         return parameters[: self.own], learned | {one.name: one.value(learned[one.name]) for one in self.scalars}
@@ -196,7 +196,7 @@ class _Run:
         return dict(grads)
 
     def _inputs(self, e: int, features: Array, parameters: Parameters) -> dict[str, Any]:
-        """All that the loss gets for a member; what it learns stands in the parameters."""
+        """The arguments of the loss for a member; those that it learns stand in the parameters."""
         batch, (_, learned) = self.batches[e], self.split(parameters)
         inputs = self.supply.arguments(self.members[e], views(features, batch), batch)
         inputs |= {name: w[e] if w.ndim > 1 else float(w[e]) for name, w in learned.items()} | self._queued(e)
@@ -217,7 +217,7 @@ class _Run:
         return False
 
     def _by_learned(self, e: int, grads: Mapping[str, Array]) -> list[Array]:
-        """Of a member, by what the loss learns."""
+        """The gradients of a member by the weights that the loss learns."""
         weights = self.parameters[self.own + len(self.supply.learned) :]
         slopes = (one.slope(w[e], grads[one.name]) for one, w in zip(self.scalars, weights, strict=True))
         return [*(grads[name] for name in self.supply.learned), *slopes]
@@ -273,7 +273,7 @@ class _Run:
         )
 
     def _weights_of_scalars(self) -> Parameters:
-        """One for each member."""
+        """The weights of the scalars that are learned, one for each member."""
         loss, settings = self.loss.declaration, self.recipe.settings
         return tuple(
             np.array([scalars.started(loss, one, member, settings) for member in self.members], self.recipe.dtype)
@@ -303,7 +303,7 @@ class _Run:
 
 
 def _of(parameters: Parameters, members: list[int]) -> Parameters:
-    """Those of some members."""
+    """The parameters of some members."""
     # No copy while nobody has stopped, which is the rule.
     return parameters if len(members) == len(parameters[0]) else tuple(w[members] for w in parameters)
 

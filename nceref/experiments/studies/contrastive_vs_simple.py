@@ -32,7 +32,7 @@ LESS_UNIFORM, LESS_ACCURATE = 0.2, 0.02
 
 
 def infonce(temperature: float) -> str:
-    """How the contrastive loss is named in the table."""
+    """The name of the contrastive loss in the table."""
     return f"InfoNCE {temperature:g}"
 
 
@@ -50,7 +50,7 @@ def settings(temperatures: Sequence[float]) -> tuple[Setting, ...]:
 
 
 def statements(lowest: float) -> tuple[Statement, ...]:
-    """What was published, with `lowest` in the place of 0.07; the other temperatures are those of the paper."""
+    """The published statements, with `lowest` in the place of 0.07; the other temperatures are those of the paper."""
     names = [infonce(t) for t in (lowest, 0.3, 0.7, 1.0)]
     return (*_of_simple(names), *_of_temperature(names), *_of_the_hardest())
 
@@ -116,7 +116,7 @@ def _of_the_hardest() -> tuple[Statement, ...]:
 
 
 def _chain(measure: str, falling: Sequence[str]) -> tuple[Contrast, ...]:
-    """Each but the last minus the next."""
+    """The contrasts of neighbors in a falling order: each setting minus the next."""
     return tuple(difference(measure, a, b) for a, b in pairwise(falling))
 
 

@@ -1,4 +1,4 @@
-"""How InfoNCE falls into an alignment and a uniformity, when that split is exact, and its limit of many negatives."""
+"""InfoNCE as an alignment and a uniformity: when that split is exact, and its limit of many negatives."""
 
 import sympy as sp
 

@@ -1,4 +1,4 @@
-"""What noise-contrastive estimation learns: the share of the data, and with it the normalized density."""
+"""The optimum of noise-contrastive estimation: the share of the data, and with it the normalized density."""
 
 import sympy as sp
 

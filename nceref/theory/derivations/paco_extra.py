@@ -1,4 +1,4 @@
-"""Where the extra term of the decomposed PaCo loss has its minimum: at 0.71 for the published numbers."""
+"""The minimum of the extra term of the decomposed PaCo loss: at 0.71 for the published numbers."""
 
 import sympy as sp
 

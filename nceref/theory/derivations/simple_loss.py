@@ -1,4 +1,4 @@
-"""Where InfoNCE at a high temperature meets the simple loss, and what is left between them."""
+"""InfoNCE at a high temperature and the simple loss: their common part, and the rest between them."""
 
 import sympy as sp
 

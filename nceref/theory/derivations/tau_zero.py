@@ -1,4 +1,4 @@
-"""What remains of InfoNCE as the temperature goes to zero."""
+"""InfoNCE as the temperature goes to zero."""
 
 import sympy as sp
 
@@ -78,7 +78,7 @@ def _start():
 
 
 def _constant():
-    """What is left beside M / tau."""
+    """The steps to the part of the loss beside M / tau, between two bounds."""
     rest = Step("The terms that are not 1 are not negative,", at_most(0, sp.Sum(sp.exp(w[n] / tau), (n, 1, r))), "sign")
     each = Step("and none is larger than that of the second largest gap.",
                 at_most(sp.exp(w[e] / tau), sp.exp(-delta / tau)), "increasing",
@@ -99,7 +99,7 @@ def _constant():
 
 
 def _limit():
-    """That of tau L, between two bounds."""
+    """The steps to the limit of tau L, between two bounds."""
     one = Step("Take out the largest gap again. One term of the sum is then 1, and none is negative,",
                at_most(1, _sum(M)), "term", j)  # fmt: skip
     each = Step("nor larger than 1,", at_most(sp.exp((g[i] - M) / tau), 1), "increasing",

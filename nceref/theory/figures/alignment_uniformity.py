@@ -34,7 +34,7 @@ def measures(x, y):
 
 
 def data():
-    """Both views and both measures, before and after gradient descent on the circle."""
+    """The two views and the two measures, before and after gradient descent on the circle."""
     x, y = first = start()
     before, _ = measures(x, y)
     for _ in range(STEPS):

@@ -1,4 +1,4 @@
-"""What the margin of ArcFace makes of the target's logit, by the angle to the class center."""
+"""The target's logit under the margin of ArcFace, by the angle to the class center."""
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def data():
 
 
 def draw(canvas, data):
-    """Two curves, the turning point, and the other branch beyond it."""
+    """Draw two curves, the turning point, and the other branch beyond it."""
     axes = canvas.subplots()
     axes.plot(data["angle"], data["no margin"], color=BLUE)
     axes.plot(data["angle"], data["margin"], color=VERMILLION)

@@ -11,7 +11,7 @@ WIDEST = widest_alpha(POSITIVES[0], POSITIVES[-1])
 
 
 def data():
-    """Both bounds by alpha, a row for each class of ImageNet-LT; and where the normalized ones are farthest apart."""
+    """The two bounds by alpha, a row for each class of ImageNet-LT; the alpha at which normalized ones differ most."""
     infima = np.array([[bounds(float(alpha), k)[:2] for alpha in ALPHAS] for k in POSITIVES], dtype=float)
     return {
         "alpha": ALPHAS,

@@ -10,7 +10,7 @@ MEASURES = ("accuracy in percent", "minus L_uniform", "tolerance")
 SIMPLE = LOSSES.index(("simple", None))
 MARKERS = "osD^"
 SIZES = (6.0, 4.2, 3.2, 3.0)
-"""Of the markers, in points: data sets that agree lie on each other, the smaller on the larger."""
+"""Sizes of the markers, in points: data sets that agree lie on each other, the smaller on the larger."""
 
 
 def data():

@@ -24,7 +24,7 @@ def data():
 
 
 def draw(canvas, data):
-    """One curve and its minimum."""
+    """Draw one curve and its minimum."""
     axes = canvas.subplots()
     axes.plot(data["probability"], data["extra loss"], color=BLUE)
     best, lowest = data["minimum"]

@@ -1,4 +1,4 @@
-"""Where a negative is the most similar, the loss does not simply rise as the temperature falls: it has a minimum."""
+"""The loss where a negative is the most similar: as the temperature falls, it has a minimum before it rises."""
 
 import numpy as np
 
@@ -40,7 +40,7 @@ def data():
 
 
 def draw(canvas, data):
-    """One curve with its minimum and the published points."""
+    """Draw one curve with its minimum and the published points."""
     axes = canvas.subplots()
     axes.axhline(data["log N"][0], color=GRAY, linestyle=":", linewidth=0.9)
     axes.plot(data["temperature"], data["loss"], color=BLUE)

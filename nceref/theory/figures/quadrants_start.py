@@ -1,4 +1,4 @@
-"""What the training runs of source 003 start from: directions of samples, and of features before the first step."""
+"""The start of the training runs of source 003: directions of samples, and of features before the first step."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""How the repulsion is shared out among negatives of all similarities (Wang & Liu 2021, Figure 3)."""
+"""Shares of the repulsion among negatives of all similarities (Wang & Liu 2021, Figure 3)."""
 
 import numpy as np
 

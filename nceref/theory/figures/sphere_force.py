@@ -17,7 +17,7 @@ def force(degrees, temperature):
 
 
 def data():
-    """Force by angle, a row for each temperature; where each peaks, and the similarity there."""
+    """The force by angle, a row for each temperature; the angle of each peak, and the similarity there."""
     peaks = np.array([strongest_push(t) for t in TEMPERATURES])
     return {
         "angle": ANGLES,

@@ -1,4 +1,4 @@
-"""What a lower temperature does to the probabilities of four candidates: both tables of source 003."""
+"""The probabilities of four candidates as the temperature falls: both tables of source 003."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from nceref.theory.verdicts import printed_numbers
 TABLES = {"easy": temperature_easy, "hard": temperature_hard}
 TEMPERATURES = np.geomspace(0.01, 1, 161)
 SIZES = (7.4, 5.6, 4.0, 2.6)
-"""Of the dots, in points: those near 0 lie on each other, the smaller on the larger."""
+"""Sizes of the dots, in points: those near 0 lie on each other, the smaller on the larger."""
 
 
 def data():

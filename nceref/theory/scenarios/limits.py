@@ -38,7 +38,7 @@ def terms(m, base):
 
 
 def _case(m, s, t):
-    """Which of the three cases it is: the hardest negative above the positive, at it, or below."""
+    """The values of one of three cases: the hardest negative above the positive, at it, or below."""
     # Real parts decide the case: during a complex step an entry has a tiny imaginary part.
     sizes, one = [x.real for x in s], m.number(1, exact=True)
     top = max(sizes[1:])

@@ -4,7 +4,7 @@ from nceref.theory.claim import LOGARITHMIC, Drawn, Scenario
 
 
 def symbols():
-    """Everything positive."""
+    """The symbols, all positive."""
     import sympy
 
     return {name: sympy.Symbol(name, positive=True) for name in ("p", "alpha", "K")}

@@ -16,7 +16,7 @@ def symbols():
 
 
 def draw(rng):
-    """As for an anchor, 12 candidates at most; smoothing 0 to 1."""
+    """Random values of an anchor with 12 candidates at most; smoothing 0 to 1."""
     base = anchor.draw(rng)
     return {**base, "s": base["s"][:12], "e": float(rng.uniform(0, 1))}
 

@@ -14,7 +14,7 @@ def symbols():
 
 
 def draw(rng):
-    """As for an anchor, 12 at most; none is exactly 1 or -1, where a push has no derivative; weight 0 to 2."""
+    """Random values of an anchor, 12 at most, none exactly 1 or -1, where a push has no derivative; weight 0 to 2."""
     base = anchor.draw(rng)
     return {**base, "s": [x if abs(x) < 1 else 0.75 * x for x in base["s"][:12]], "w": float(rng.uniform(0, 2))}
 

@@ -21,11 +21,11 @@ QUANTITIES = ("sum bound", "normalized bound", "pair probability", "center proba
 def bounds(alpha: float | None, positives: float) -> tuple[float | None, ...]:
     """Infimum of the loss in two forms, and the softmax probabilities with which it is approached.
 
-    `alpha`: weight of a positive beside that of the center; None: the supervised contrastive loss, without centers.
-    `positives`: number K of positives, > 0. Result: as in `QUANTITIES`: sum over the positives (nats), the same divided
-    by the total weight (K without centers, 1 + alpha K with them; nats), probability of each positive, probability of
-    the center. None for what is not there: the center without centers, and everything without centers where K is below
-    1, for no probability is 1 / K then, and a bound K log K below 0 is none of a loss.
+    `alpha` is the weight of a positive beside that of the center; None: the supervised contrastive loss, without
+    centers. `positives` is their number K > 0. The numbers are those of `QUANTITIES`: sum over the positives (nats),
+    the same divided by the total weight (K without centers, 1 + alpha K with them; nats), probability of each positive,
+    probability of the center. None for what is not there: the center without centers, and everything without centers
+    where K is below 1, for no probability is 1 / K then, and a bound K log K below 0 is none of a loss.
     """
     if alpha is None and positives < 1:
         return None, None, None, None
@@ -46,13 +46,13 @@ def widest_alpha(head: float, tail: float) -> float:
 
 
 def normalized_gap(alpha: float) -> float:
-    """How far the normalized bounds of the largest and the smallest class are apart, in nats."""
+    """The difference of the normalized bounds of the largest and the smallest class, in nats."""
     head, tail = (lowest_loss(alpha, K) / (1 + alpha * K) for K in (POSITIVES[0], POSITIVES[-1]))
     return head - tail
 
 
 def rows() -> list[dict[str, Any]]:
-    """For each alpha a row for each class, then the difference and the ratio of the largest and the smallest."""
+    """The rows of each alpha: one for each class, then the difference and the ratio of the largest and the smallest."""
     alphas = sorted((*ALPHAS, widest_alpha(POSITIVES[0], POSITIVES[-1])), reverse=True)
     return [row for alpha in (None, *alphas) for row in _rows(alpha)]
 
@@ -68,7 +68,7 @@ def _rows(alpha: float | None) -> list[dict[str, Any]]:
 
 
 def _compared(head: float | None, tail: float | None) -> tuple[float | None, float | None]:
-    """Difference and ratio."""
+    """The difference and the ratio of a number of the largest and the smallest class."""
     return (None, None) if head is None or tail is None else (head - tail, head / tail)
 
 

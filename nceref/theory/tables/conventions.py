@@ -1,4 +1,4 @@
-"""What published implementations mean by the same loss, as read in their code."""
+"""Conventions in which published implementations of the same loss differ, as read in their code."""
 
 from typing import Any
 

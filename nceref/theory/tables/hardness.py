@@ -1,4 +1,4 @@
-"""How the temperature shares the repulsion out among easy and hard negatives (Wang & Liu 2021)."""
+"""Shares of the repulsion among easy and hard negatives, by temperature (Wang & Liu 2021)."""
 
 from math import expm1, sqrt
 from typing import Any
@@ -17,8 +17,6 @@ def strongest_push(temperature: float) -> float:
 
     The tangential force exp(s / tau) sqrt(1 - s^2), with the normalizer held fixed, peaks where
     s^2 + tau s - 1 = 0. It is zero at s = 1: unlike charges, the closest do not repel.
-
-    Result: a cosine.
     """
     # The root (-tau + sqrt(tau^2 + 4)) / 2, multiplied out so that nothing cancels at high temperature.
     return 2 / (temperature + sqrt(temperature * temperature + 4))
@@ -27,7 +25,7 @@ def strongest_push(temperature: float) -> float:
 def share_above(similarity: float, temperature: float) -> float:
     """Share of the repulsion that falls on negatives above `similarity`, where they lie uniformly on [-1, 1].
 
-    Result: (1 - exp(-(1 - s) / tau)) / (1 - exp(-2 / tau)).
+    It is (1 - exp(-(1 - s) / tau)) / (1 - exp(-2 / tau)).
     """
     return expm1((similarity - 1) / temperature) / expm1(-2 / temperature)
 

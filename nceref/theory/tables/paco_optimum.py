@@ -33,7 +33,7 @@ def lowest_loss(alpha: float, positives: float) -> float:
 
     The weighted cross-entropy - log p_c - alpha sum_+ log p_+ at the two probabilities above and 0 for the rest.
 
-    `alpha`: weight of a positive beside the weight 1 of the center, > 0. `positives`: K, >= 0.
+    `alpha` > 0 is the weight of a positive beside the weight 1 of the center.
     """
     pull = alpha * positives
     return (1 + pull) * log1p(pull) - pull * log(alpha)

@@ -23,7 +23,7 @@ def single_precision(logits: tuple[float, ...], target: int, temperature: float)
     the target apart from the others and lose nothing; the sources ran the textbook form, and where the loss is tiny
     their digits are those of 1 + x rounded to 24 bits.
 
-    `logits`: (C,), before the temperature. Result: in nats.
+    Logits are (C,), before the temperature; the loss is in nats.
     """
     scaled = np.asarray(logits, dtype=np.float32) / np.float32(temperature)
     shifted = scaled - scaled.max()

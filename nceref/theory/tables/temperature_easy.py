@@ -24,8 +24,8 @@ COLUMNS = ("temperature", "sim/tau", "softmax[0]", "softmax[1]", "softmax[2]", "
 def compare(similarities: tuple[float, ...], published: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
     """Compute what the source prints for one anchor, a row for each temperature.
 
-    `similarities`: (C,), the positive first. `published`: temperature, similarities over temperature, softmax
-    probabilities and loss, the last three as printed. Result: columns as in `COLUMNS`.
+    The similarity of the positive comes first. Published are temperature, similarities over temperature, softmax
+    probabilities and loss, the last three as printed. Columns are those of `COLUMNS`.
     """
     return [_row(similarities, *printed) for printed in published]
 

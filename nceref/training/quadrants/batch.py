@@ -27,14 +27,14 @@ CHECKPOINT = 500
 BLOCK = 250
 """Steps from one check, and one call of `on_progress`, to the next; the checkpoint is the end of a block."""
 _MOST = 10_000_000
-"""Steps; the indices of more do not fit into memory."""
+"""The most steps: the indices of more do not fit into memory."""
 _SHORTEST = 2**0.5 * plain.CLAMP
-"""Of |f0| |f|. Features are at most 2**0.5 long: above it no length is clamped."""
+"""The |f0| |f| above which no length is clamped, since features are at most 2**0.5 long."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What is to be run; checked when it is made.
+    """The settings of the runs; checked when they are made.
 
     Attributes
     ----------
@@ -75,14 +75,14 @@ class Setup:
 
     @property
     def rates(self) -> Array:
-        """Of every run, seed by seed."""
+        """The learning rates of the runs, seed by seed."""
         rates = [PER_TEMPERATURE * t if self.confounder else RATE for t in self.temperatures]
         return np.tile(rates, len(self.seeds))
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """How far the R runs are; nothing in it is changed later, but for rows of steps that are not done yet.
+    """The state of the R runs; nothing in it is changed later, but for rows of steps that are not done yet.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class State:
 
 
 OnProgress = Callable[[State], Any]
-"""Called with the state after every block of steps."""
+"""A function that is called with the state after every block of steps."""
 
 
 def begin(setup: Setup) -> State:
@@ -132,8 +132,8 @@ def begin(setup: Setup) -> State:
 def advance(setup: Setup, state: State, on_progress: OnProgress | None = None) -> State:
     """Train to the end, block by block.
 
-    `state`: from `begin`, or as it was saved; its rows of losses and hits are filled in. `on_progress`: called with the
-    state after each block. Result: of fewer steps if every run and every twin has diverged.
+    The state is that of `begin`, or a saved one; its rows of losses and hits are filled in. `on_progress` is called
+    with the state after each block. The last state has fewer steps if every run and every twin has diverged.
     """
     points = np.concatenate([samples.draw(seed).samples for seed in setup.seeds]).astype(setup.dtype)
     size, count = samples.LABELS.size, len(setup.temperatures)
@@ -195,10 +195,7 @@ def _carefully(weights: Array, x: Array, temperature: Array, rate: Array) -> tup
 
 
 def losses_of(logits: Array) -> Array:
-    """Minus the log of the probability of the positive, which comes first.
-
-    Result: nats.
-    """
+    """Minus the log of the probability of the positive, which comes first, in nats."""
     top = logits.max(axis=-1)
     losses: Array = top - logits[..., 0] + np.log(np.exp(logits - top[..., None]).sum(axis=-1))
     return losses

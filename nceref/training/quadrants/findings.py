@@ -1,4 +1,4 @@
-"""What the replayed runs say of the published statements: the rules behind the summary, and evidence for the ledger."""
+"""Findings of the replayed runs on the published statements: rules behind the summary, and evidence for the ledger."""
 
 from functools import cache
 from typing import Any, NamedTuple
@@ -15,30 +15,31 @@ from nceref.training.quadrants.statistics import Statistics, of_features
 Array = npt.NDArray[Any]
 
 NEAR = 0.25
-"""How far from a corner of the square, along each axis, a feature still counts as in it."""
+"""The distance from a corner of the square, along each axis, up to which a feature counts as in it."""
 UNIFORM_LAW = float(np.log(np.i0(4.0))) - 4
 """The uniformity (t = 2) of the uniform law on the circle: log(exp(-4) I0(4)), about -1.57503."""
 _SEEDS = tuple(range(32))
 _LOWEST = PUBLISHED[-1]
-"""Rounding decides where a run at 0.001 ends, for most seeds: statements about it are counted over all of them."""
+"""The lowest temperature: for most seeds rounding decides where its run ends, so statements count over all of them."""
 _COMPARED = PUBLISHED[:-1]
 _AT = {temperature: column for column, temperature in enumerate(_COMPARED)}
-"""Of two equal ones the last."""
+"""The column of each temperature: of two equal ones the last."""
 _UNBALANCED, _CLEARLY, _NEARLY_ALL = 10, 0.1, 28
-"""Features that opposite corners may differ by; share of neighbors; of the seeds."""
+"""Features that opposite corners may differ by; a clear difference of shares of neighbors; nearly all of the seeds."""
 RISES = {False: (0.088, 0.012), True: (0.008, 0.023)}
-"""What is quoted: by how much the cosine within classes rises from 0.99 to 0.01, mean of 32 seeds and half of its 95 %
-interval, with the published rate, and with rate over temperature held fixed."""
+"""The quoted rise of the cosine within classes from 0.99 to 0.01, mean of 32 seeds and half of its 95 % interval, with
+the published rate, and with rate over temperature held fixed.
+"""
 MOST = 31
-"""Of the 32 seeds, as quoted."""
+"""The quoted number of seeds, of 32, with the best run at the stated temperatures."""
 BEFORE, AFTER = 0.98, 0.98
-"""As quoted: share whose nearest neighbor by cosine has its class, before training and after it at 0.05, 32 seeds."""
+"""Quoted shares with a nearest neighbor by cosine of their class, before training and after it at 0.05, 32 seeds."""
 _HALF_INTERVAL = 2.0395
-"""In standard errors: Student's t with 31 degrees of freedom."""
+"""Half of the 95 % interval in standard errors: Student's t with 31 degrees of freedom."""
 
 
 class Corners(NamedTuple):
-    """How many features are in which corner, in the order of `SIGNS`, and how many in none."""
+    """The counts of features in each corner, in the order of `SIGNS`, and in none."""
 
     counts: tuple[int, ...]
     elsewhere: int
@@ -78,22 +79,22 @@ def is_reproducible(run: Run) -> bool:
 
 
 def by_temperature(runs: tuple[Run, ...]) -> list[Run]:
-    """From the highest temperature to the lowest; of equal ones the last run, as in the comparison of the source."""
+    """Runs from the highest temperature to the lowest; of equal ones the last, as in the comparison of the source."""
     last = {run.temperature: run for run in runs}
     return [last[t] for t in sorted(last, reverse=True)]
 
 
 def spread_more_evenly() -> bool:
-    """At 0.05 both runs of nearly every seed end more even than they start, on the circle and in the square.
+    """Whether both runs of nearly every seed at 0.05 end more even than they start, on the circle and in the square.
 
-    At 0.001 at most a quarter do.
+    At 0.001 at most a quarter may do so.
     """
     counts = {temperature: _more_even_than_untrained(temperature) for temperature in (0.05, _LOWEST)}
     return bool((counts[0.05] >= _NEARLY_ALL).all() and (counts[_LOWEST] <= len(_SEEDS) / 4).all())
 
 
 def _more_even_than_untrained(temperature: float) -> Array:
-    """Of how many seeds, (runs at this temperature, 2): on the circle and in the square."""
+    """The counts of seeds, (runs at this temperature, 2), more even on the circle and in the square."""
     more = [
         [(after.uniformity < before.uniformity, after.square_distance < before.square_distance) for after in each]
         for each, before in (
@@ -106,7 +107,7 @@ def _more_even_than_untrained(temperature: float) -> Array:
 
 
 def in_opposite_corners() -> bool:
-    """At 0.001, for nearly all seeds, nearly all features are in corners, as many in each as in the opposite.
+    """Whether at 0.001, for nearly all seeds, nearly all features are in corners, as many in each as in the opposite.
 
     Which corners they are depends on rounding, and so on the machine.
     """
@@ -115,7 +116,7 @@ def in_opposite_corners() -> bool:
 
 
 def rate_over_temperature_contrasts() -> bool:
-    """What tightens the classes from 0.99 to 0.01 is the rate over the temperature, over 32 seeds.
+    """Whether the rate over the temperature is what tightens the classes from 0.99 to 0.01, over 32 seeds.
 
     The cosine within classes rises by many standard errors; with that ratio held fixed, by less than two of them and by
     less than a fifth, and at 0.05 the classes are looser than at 0.99. Both rises are those quoted, to a quarter of the
@@ -131,10 +132,9 @@ def rate_over_temperature_contrasts() -> bool:
 
 
 def rise(name: str, confounder: bool) -> tuple[float, float]:
-    """How much a number grows from 0.99 to 0.01.
+    """The growth of a number from 0.99 to 0.01: its mean over 32 seeds, and the standard error.
 
-    `name`: an attribute of `Statistics`. `confounder`: whether rate over temperature is held fixed. `mean, error`: over
-    32 seeds, and its standard error.
+    The name is that of an attribute of `Statistics`; with `confounder`, rate over temperature is held fixed.
     """
     values = _all(name, confounder)
     each = values[:, _AT[0.01]] - values[:, _AT[0.99]]
@@ -154,7 +154,7 @@ def moderate_only_in_the_square() -> bool:
 
 
 def neighbors_are_as_often_right_untrained() -> bool:
-    """Over 32 seeds, training at 0.05 does not raise the share of nearest neighbors of the same class.
+    """Whether training at 0.05 does not raise the share of nearest neighbors of the same class, over 32 seeds.
 
     Both means are those quoted, by two digits.
     """

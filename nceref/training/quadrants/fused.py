@@ -28,9 +28,9 @@ CANDIDATES = 4
 def advance(weights: Array, x: Array, temperature: Array, rate: Array) -> tuple[Array, Array]:
     """Train in place: one step for every leading entry of `x`.
 
-    `weights`: the first layer and the transposed second one of R runs. `x`: anchor, positive and three negatives of
-    each step. `logits`: cosines over the temperature, the positive first. `lengths`: |f0| |f| of anchor and candidate.
-    The framework clamps |f| at 1e-8, which is left out here.
+    `weights` are the first layer and the transposed second one of R runs, and `x` anchor, positive and three negatives
+    of each step. Returns the logits, cosines over the temperature with the positive first, and the lengths |f0| |f| of
+    anchor and candidate. The framework clamps |f| at 1e-8, which is left out here.
     """
     steps, runs = x.shape[:2]
     logits, lengths = np.empty((2, steps, runs, CANDIDATES), x.dtype)
@@ -88,7 +88,7 @@ def _encoder(weights: Array, features: Array) -> Step:
 
 
 def _angles(features: Array, sines: Array, temperature: Array) -> tuple[Step, Step]:
-    """Logits and sines of the angles from the features, and from -dL / d angle, put in `sines`, to the gradient."""
+    """Functions from the features to logits and sines of angles, and from -dL / d angle in `sines` to the gradient."""
     anchors, candidates = features.view(np.result_type(features, np.complex64)).reshape(2, -1)
     # What is a part or a reshaped form of another array here is a view of it: writing to one fills the other.
     mirrored, w = np.empty((2, *anchors.shape), anchors.dtype)

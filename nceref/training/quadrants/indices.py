@@ -1,4 +1,4 @@
-"""Which samples each step of the script compares: what Python's `random` gives it, run after run.
+"""Indices of the samples that each step of the script compares, as Python's `random` gives them, run after run.
 
 A step draws a class out of 4, the anchor and the positive out of its 25 samples, and three different negatives out of
 the other 75, each by rejection: the top bits of a word, until they are below the size (and new). Going through the
@@ -27,7 +27,7 @@ def draw(seed: int, runs: int, steps: int) -> Array:
 
     The state of the generator goes on from run to run, so that two runs of equal temperature differ.
 
-    `seed`: 0 <= seed < 2**32. Result: from 0 to 99.
+    The seed is at least 0 and below 2**32; rows are from 0 to 99.
     """
     label, anchor, positive, *negatives = numbers(seed, runs * steps).T
     own = [PER_CLASS * label + row for row in (anchor, positive)]

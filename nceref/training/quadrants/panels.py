@@ -20,15 +20,15 @@ Array = npt.NDArray[Any]
 _CLASSES = ((BLUE, "o", 1.0), (ORANGE, "s", 0.87), (BLACK, "^", 0.74), (VERMILLION, "D", 0.61))
 """Color, near that of the source, shape, and radius of the ring for each quadrant."""
 _SIZE = 2.4
-"""Of a mark, in points."""
+"""The size of a mark, in points."""
 _LIMITS = (-1.1, 1.1)
 _MANY = 10
 COLUMNS = 3
-"""In a row."""
+"""The number of panels in a row."""
 
 
 def data(runs: Sequence[Run]) -> dict[str, Array]:
-    """What is drawn of runs: their temperatures and features."""
+    """The data of a drawing of runs: their temperatures and features."""
     return {
         "temperature": np.array([run.temperature for run in runs]),
         "features": np.array([run.features for run in runs], dtype=np.float64),
@@ -68,7 +68,7 @@ def panel(axes: "Axes", features: Array) -> list[Any]:
 
 
 def places(features: Array, label: int) -> Array:
-    """Where the features of a class stand on its ring; one without a direction stands in the middle."""
+    """The places of the features of a class on its ring; one without a direction stands in the middle."""
     own = features[label == LABELS]
     lengths = np.hypot(*own.T)[:, None]
     directions: Array = np.divide(own, lengths, out=np.zeros_like(own), where=lengths > 0)

@@ -22,8 +22,8 @@ CLAMP = 1e-8
 def step(parameters: tuple[Array, ...], x: Array, temperature: Array, rate: Array) -> tuple[tuple[Array, ...], Array]:
     """One step of R runs.
 
-    `x`: anchor, positive and three negatives. `parameters`: after the step. `logits`: cosines over the temperature, the
-    positive first.
+    `x` are anchor, positive and three negatives. Returns the parameters after the step, and the logits: cosines over
+    the temperature, the positive first.
     """
     features, vjp = ENCODER(x, *parameters)
     cosines, vjp_cosines = cosine(features[:, :1], features[:, 1:])
@@ -51,7 +51,7 @@ def cosine(a: Array, b: Array) -> tuple[Array, Callable[[Array], tuple[Array, Ar
 
     As in the framework, the clamp counts in the value only: the derivative of the length is that of the length itself.
 
-    `a`: anchors. `b`: candidates. `vjp`: from the gradient by the cosines to those by `a` and `b`.
+    The backward pass takes the gradient by the cosines to those by the anchors `a` and the candidates `b`.
     """
     (u, vjp_u), (v, vjp_v) = _clamped_unit(a), _clamped_unit(b)
 

@@ -12,8 +12,8 @@ from nceref.training.quadrants.replay import Run, Runs
 def record(runs: Runs, seed: int | None = None) -> dict[str, Any]:
     """Samples, initial weights and all runs of one seed, in their order.
 
-    `seed`: which one; default: the only one. Result: ``samples``, ``W1`` (10, 2), ``W2`` (2, 10), and ``runs``, a list
-    with ``temperature``, ``W1``, ``W2``, ``features``, ``weights_at_500`` ([W1, W2] or None), ``statistics``,
+    The seed is by default the only one. The record has ``samples``, ``W1`` (10, 2), ``W2`` (2, 10), and ``runs``, a
+    list with ``temperature``, ``W1``, ``W2``, ``features``, ``weights_at_500`` ([W1, W2] or None), ``statistics``,
     ``growth`` and more.
     """
     if seed is None and len(runs.setup.seeds) != 1:

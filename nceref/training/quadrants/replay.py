@@ -22,12 +22,12 @@ from nceref.training.quadrants.statistics import Statistics, StepStatistics, of_
 
 Array = npt.NDArray[Any]
 OnProgress = Callable[[int], Any]
-"""Called with the number of steps that are done."""
+"""A function that is called with the number of steps that are done."""
 
 _BETWEEN = 10
 """Seconds from one saved state to the next."""
 LIMIT = 1e-3
-"""Of the growth of one unit in the last place, below which two programs can be compared."""
+"""The growth of one unit in the last place below which two programs can be compared."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class Run:
 
     @property
     def features(self) -> Array:
-        """Of all samples, (100, 2), in the dtype of the run."""
+        """The features of all samples, (100, 2), in the dtype of the run."""
         return samples.encoded(self.samples, self.W1, self.W2)
 
     @property
@@ -94,7 +94,7 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """All runs of a setup, seed by seed, in the order of the temperatures; `done` is how many steps they are on."""
+    """The runs of a setup, seed by seed, in the order of the temperatures; `done` is the number of steps done."""
 
     setup: Setup
     done: int
@@ -117,11 +117,11 @@ def run(
 ) -> Runs:
     """Train every temperature for every seed.
 
-    `seeds` and `temperatures`: default: the published ones. `steps`: of each run. `confounder`: whether rate over
-    temperature is held at 0.006, instead of the rate at 3e-4. `on_progress`: called with the number of steps that are
-    done, every 250. `save`: where to save the state, every ten seconds, at the end and when the run is interrupted:
-    `resume` goes on from there. Raises `InputError` for a seed, temperature, number of steps or dtype that the script
-    could not take; if `save` names a file that is no saved run. Raises `KeyboardInterrupt` after saving.
+    With `confounder`, rate over temperature is held at 0.006, instead of the rate at 3e-4. `on_progress` is called with
+    the number of steps that are done, every 250. The state is saved to `save` every ten seconds, at the end and when
+    the run is interrupted: `resume` goes on from there. Raises `InputError` for a seed, temperature, number of steps or
+    dtype that the script could not take, and if `save` names a file that is no saved run. Raises `KeyboardInterrupt`
+    after saving.
     """
     if save is not None:
         storage.check_place(save)
@@ -132,15 +132,15 @@ def run(
 def resume(path: str | os.PathLike[str], *, on_progress: OnProgress | None = None) -> Runs:
     """Go on from a saved state, to the end, and save there again.
 
-    `path`: a file that `run` saved. `on_progress`: as in `run`. Result: the same as without the interruption. Raises
-    `InputError` if the file is not one that `run` saved, or is damaged.
+    The runs are the same as without the interruption. Raises `InputError` if the file is not one that `run` saved, or
+    is damaged.
     """
     setup, state = storage.load(path)
     return _finished(setup, state, on_progress, path, "")
 
 
 def saved(path: str | os.PathLike[str]) -> Runs:
-    """What a file holds, as far as it got."""
+    """The runs of a saved state, up to the step at which it was saved."""
     return summed_up(*storage.load(path))
 
 
@@ -175,7 +175,7 @@ def _finished(
 def summed_up(setup: Setup, state: State) -> Runs:
     """Runs as they are read, from the arrays of a state.
 
-    `setup`: that the state belongs to. `state`: also before the end. Result: without the twins.
+    The state may be one before the end; the twins are left out.
     """
     count = len(setup.temperatures)
     drawn = [samples.draw(seed) for seed in setup.seeds]

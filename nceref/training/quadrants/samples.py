@@ -19,12 +19,12 @@ HIDDEN = 10
 LABELS = np.repeat(np.arange(CLASSES), PER_CLASS)
 """Quadrants, counterclockwise from the upper right one."""
 SIGNS = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]])
-"""Of the coordinates in each quadrant."""
+"""The signs of the coordinates in each quadrant."""
 
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """What the script draws from the framework's generator, in its order; all float32.
+    """The numbers that the script draws from the framework's generator, in its order; all float32.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Draw:
 def draw(seed: int = 0) -> Draw:
     """Samples and initial weights after seeding the script with `seed`.
 
-    `seed`: 0 <= seed < 2**32, as the script's own seeding demands. Raises `InputError` for any other seed.
+    Raises `InputError` unless 0 <= seed < 2**32, as the script's own seeding demands.
     """
     points = PER_CLASS * CLASSES
     stream = _uniforms(checked_seed(seed), 2 * points + 2 * 2 * HIDDEN)

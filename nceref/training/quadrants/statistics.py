@@ -1,4 +1,4 @@
-"""What the pictures of the features show, in numbers: losses, spread, uniformity on the circle and in the square."""
+"""Numbers behind the pictures of the features: losses, spread, uniformity on the circle and in the square."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -15,9 +15,9 @@ Array = npt.NDArray[Any]
 WINDOW = 1000
 """Steps at each end that the loss is averaged over."""
 _ROUNDING = 8 * float(np.finfo(np.float64).eps)
-"""Of a cosine: features that saturate are equal, their cosines nearly so."""
+"""The rounding of a cosine: features that saturate are equal, their cosines nearly so."""
 _SIDE = 40
-"""Of the lattice that stands for the uniform law on the square."""
+"""The points on a side of the lattice that stands for the uniform law on the square."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def _cosines(f: Array, length: Array) -> Array:
 def of_steps(values: Array, hits: Array) -> StepStatistics:
     """The numbers about the losses and hits of the steps that were done.
 
-    `values`: losses, in nats; at least one. `hits`: whether the positive had the largest cosine.
+    There is at least one loss, in nats; a hit is a step in which the positive had the largest cosine.
     """
     # In float64, since losses of a run may be float32.
     first, last = (float(np.mean(part, dtype=np.float64)) for part in (values[:WINDOW], values[-WINDOW:]))
@@ -111,7 +111,7 @@ def of_steps(values: Array, hits: Array) -> StepStatistics:
 def square_distance(points: Array) -> float:
     """Energy distance 2 E|X - Y| - E|X - X'| - E|Y - Y'| of points X to the lattice Y.
 
-    Result: 0 only if the points are spread as the lattice is.
+    It is 0 only if the points are spread as the lattice is.
     """
     # Middles of the cells: each point stands for the same area.
     middles = (np.arange(_SIDE) + 0.5) * (2 / _SIDE) - 1

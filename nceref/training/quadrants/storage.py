@@ -25,8 +25,7 @@ _ARRAYS = tuple(field.name for field in fields(State) if field.name != "done")
 def save(path: str | os.PathLike[str], setup: Setup, state: State, name: str = "") -> None:
     """Write a state in one step: whoever reads the file sees the old content or the new one.
 
-    `path`: as it is given: no suffix is added. `name`: of the argument that names the file, for messages. Raises
-    `FileError` if the file cannot be written.
+    No suffix is added to the path; messages name the argument `name`. Raises `FileError` if the file cannot be written.
     """
     header = json.dumps({"format": FORMAT, "version": VERSION, "done": state.done, **asdict(setup)})
     arrays = {name: getattr(state, name) for name in _ARRAYS}
@@ -125,7 +124,7 @@ def _checked(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> tuple[Setu
 
 
 def _digest(header: str, arrays: Mapping[str, Any]) -> str:
-    """Of everything in a file, dtypes and shapes included."""
+    """The digest of everything in a file, dtypes and shapes included."""
     digest = sha256(header.encode())
     for name, array in arrays.items():
         digest.update(f"{name} {array.dtype} {array.shape}".encode())
