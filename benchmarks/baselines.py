@@ -26,20 +26,20 @@ def nt_xent_tuned(z1: Tensor, z2: Tensor, *, temperature: float) -> Tensor:
 
 
 def info_nce(queries: Tensor, keys: Tensor, *, temperature: float) -> Tensor:
-    """Each query picks its own key."""
+    """InfoNCE: each query picks its own key."""
     logits = F.normalize(queries, dim=1) @ F.normalize(keys, dim=1).T / temperature
     return F.cross_entropy(logits, torch.arange(len(queries), device=queries.device))
 
 
 def clip(image: Tensor, text: Tensor, *, logit_scale: Tensor) -> Tensor:
-    """One matrix, read in both directions."""
+    """CLIP: one matrix, read in both directions."""
     logits = logit_scale * F.normalize(image, dim=1) @ F.normalize(text, dim=1).T
     target = torch.arange(len(image), device=image.device)
     return (F.cross_entropy(logits, target) + F.cross_entropy(logits.T, target)) / 2
 
 
 def siglip(image: Tensor, text: Tensor, *, logit_scale: Tensor, logit_bias: Tensor) -> Tensor:
-    """Every pair is a binary problem."""
+    """SigLIP: every pair is a binary problem."""
     logits = F.normalize(image, dim=1) @ F.normalize(text, dim=1).T * logit_scale + logit_bias
     labels = 2 * torch.eye(len(image), dtype=logits.dtype, device=logits.device) - 1
     return -F.logsigmoid(labels * logits).sum() / len(image)

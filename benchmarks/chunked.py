@@ -83,7 +83,7 @@ class Batch:
     on_progress: OnProgress
 
     def beside_memory(self, threads: int, rounds: int) -> dict[str, Any]:
-        """Two workers and the engine in memory in turn; their answers are compared."""
+        """Times of two workers and of the engine in memory, in turn; their answers are compared."""
         answers = {name: str(self.folder / f"{name}.npz") for name in ("memory", "workers")}
         mine: list[float] = []
         busy: list[float] = []

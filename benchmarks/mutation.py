@@ -215,8 +215,8 @@ class Chart:
     def groups(self, place: Place) -> list[dict[str, float]]:
         """Tests with their seconds: those that run the statement, those that run another line of its file, and others.
 
-        What is kept by a cache, a fixture, or a module is computed once, whichever test depends on it: hence the second
-        ones, and the others, which are all of the test files in which the statement is run.
+        Objects that a cache, a fixture, or a module keeps are computed once, whichever test depends on them: hence the
+        second ones, and the others, which are all of the test files in which the statement is run.
         """
         direct, near, files = set[str](), set[str](), set[str]()
         first, last = place.around

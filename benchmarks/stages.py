@@ -15,7 +15,7 @@ STAGES = {
     "slopes": (("tiles.py", "total"),),
     "kept": (("tiles.py", "moved"),),
 }
-"""Each stage is the time in some functions of the package and in what they call; none of them calls another."""
+"""The stages, each the time in some functions of the package and in what they call; none of them calls another."""
 
 
 def run(threads: int, quick: bool, on_progress: OnProgress) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def disturbance(others: float | None) -> tuple[str, ...]:
 
 
 def speed(section: dict[str, Any]) -> list[Table]:
-    """Times, ratios and floors; and the rates that the floors are made of."""
+    """The tables of times, ratios and floors, and of the rates that the floors are made of."""
     header = ("value and gradients", "nceref", "PyTorch", "ratio", "tuned", "nceref / floor", "PyTorch / floor")
     lines = [
         (row["name"], times(row["nceref"]), times(row["baseline"]), ratio(row["ratio"]), ratio(row["tuned_ratio"]),
@@ -233,7 +233,7 @@ def stages(section: dict[str, Any]) -> list[Table]:
 
 
 def targets(results: dict[str, Any]) -> list[Table]:
-    """Every target with its verdict."""
+    """The table of targets, each with its verdict."""
     judgments = judge(results)
     lines = [(j.name, j.target, j.measured, "; ".join((j.verdict, *j.reasons))) for j in judgments]
     counts = Counter(j.verdict for j in judgments)

@@ -13,7 +13,7 @@ TARGET = 1.7
 
 
 def run(threads: int, quick: bool, on_progress: OnProgress) -> dict[str, Any]:
-    """The same batch with one and two threads, and the machine's own gain in matrix products and exponentials."""
+    """Times of a batch with one and two threads, and the machine's own gain in matrix products and exponentials."""
     case = views(64, 16) if quick else views(8192)
     times: dict[int, list[float]] = {1: [], 2: []}
     speeds: dict[int, list[dict[str, float]]] = {1: [], 2: []}

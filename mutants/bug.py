@@ -335,7 +335,7 @@ def _steps(x: Any) -> Any:
 
 
 def stop(x: Any) -> Any:
-    """Detached: a number without its derivative."""
+    """The number without its derivative, as ``detach`` returns it."""
     return np.real(x)
 
 

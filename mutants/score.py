@@ -172,7 +172,7 @@ class Score:
     def met(self) -> bool:
         """Whether all are killed, no correct program is blamed, and in each format at least 95 % are named right.
 
-        Of the second catalogue, whether enough are killed and explained, and next to none by what is not confirmed.
+        In the second catalogue enough must be killed and explained, and next to none by what is not confirmed.
         """
         if any(result.group == INDEPENDENT for result in self.results):
             return not self.false_alarms and all(map(self._independent_met, self.dtypes))

@@ -137,7 +137,7 @@ def supcon_in_maximum_of_self(embeddings, labels, *, temperature):
 
 
 def _half(x):
-    """Rounded to float16, which backpropagation does not see."""
+    """The numbers rounded to float16, which backpropagation does not see."""
     return x + (np.real(x).astype(np.float16).astype(x.real.dtype) - np.real(x))
 
 

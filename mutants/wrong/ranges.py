@@ -41,7 +41,7 @@ def siglip_bare_sigmoids(image, text, *, logit_scale, logit_bias):
 
 
 def _single(x):
-    """x.float()."""
+    """The array in single precision, as ``x.float()`` returns it."""
     return x.astype(np.complex64 if np.iscomplexobj(x) else np.float32)
 
 
@@ -54,7 +54,7 @@ def clip_cast_to_single(image, text, *, logit_scale):
 
 
 def _to_bits(x, bits):
-    """Rounded to so many bits after the leading one, derivatives too."""
+    """The numbers rounded to so many bits after the leading one, derivatives too."""
 
     def rounded(part):
         mantissa, exponent = np.frexp(part)

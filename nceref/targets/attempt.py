@@ -148,7 +148,7 @@ def _alike(a: Any, b: Any, room: Any) -> bool:
 
 
 _as_array, _equal = np.asarray, np.array_equal
-"""Kept before a target is loaded, which may replace the names in NumPy."""
+"""Functions of NumPy that are kept before a target is loaded, which may replace the names there."""
 
 
 def _foreign(target: ResolvedTarget, error: BaseException) -> bool:

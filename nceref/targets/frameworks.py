@@ -25,7 +25,7 @@ _AUTODIFF = ("torch", "jax")
 PAIR = "(value, {input: gradient})"
 """The form in which a NumPy target returns its gradients."""
 ARRAY = np.ndarray
-"""Kept before a target is loaded, which may replace the name in NumPy."""
+"""The type that is kept before a target is loaded, which may replace the name in NumPy."""
 ROWS = "choose rows with --set reduction=none"
 """The advice for a target that returns rows where one number is asked for."""
 

@@ -26,9 +26,9 @@ import numpy as np
 ORDINARY: dict[str, Any] = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn", "call": None}
 """NumPy's own reaction to floating-point errors, whatever the caller or the target has set."""
 _MODULES = (builtins, sys, os, math, json, struct, threading, np, np.linalg)
-"""Their names are put back, the built-in ones first: all else needs them."""
+"""Modules whose names are put back, the built-in ones first: all else needs them."""
 _ALL, _MAP, _IS, _REPEAT = all, map, operator.is_, repeat
-"""Kept under names that a target does not replace."""
+"""Functions that are kept under names that a target does not replace."""
 _SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGPIPE") if hasattr(signal, name)
 )

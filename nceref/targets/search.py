@@ -107,7 +107,7 @@ class Search:
     def record(self, explained: bool) -> dict[str, Any]:
         """The state as plain data; empty where the target was not called, and nothing has ended the search.
 
-        With `explained` there is an explanation, whatever has ended the search.
+        `explained` says whether there is an explanation, whatever has ended the search.
         """
         if not self.made and not self.ended:
             return {}

@@ -115,7 +115,7 @@ class Report(ReportData):
         return short_html(self)
 
     def _repr_mimebundle_(self, **types: Any) -> dict[str, str]:
-        """The same beside the page of text, which stands in for a representation that would have every result."""
+        """The outcome of `_repr_html_`, and the page of text in place of a representation that has every result."""
         return {"text/plain": str(self), "text/html": self._repr_html_()}
 
     def raise_for_status(self) -> None:

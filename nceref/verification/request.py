@@ -293,7 +293,7 @@ _READERS: Mapping[str, Callable[[Option, Any], Any]] = {
     "inputs": lambda option, x: x,
     "number": lambda option, x: checked_number(TIMEOUT, x),
 }
-"""What reads a value of each kind."""
+"""A reader of the values of an option, by kind."""
 
 
 def _own_parameters(loss: Loss, given: Mapping[str, Any]) -> dict[str, tuple[str, str]]:

@@ -167,30 +167,14 @@ def verify_with(
     on_verdict: Callable[[Report], Any] | None = None,
     **options: Any,
 ) -> Report:
-    """Like `verify`, for the command line and for `identify`.
+    """The report of `verify`, for the command line and for `identify`, with more control over the search.
 
-    Parameters
-    ----------
-    target, loss, **options
-        As for `verify`.
-    on_progress : callable, optional
-        Called with each case, and with their number as ``total=``.
-    child : ChildRunner, optional
-        A process that has run such a target before: what the target imports is imported once.
-    measure : bool
-        Whether the target's formula is measured where nothing explains a difference, and another call is looked for
-        where it cannot be called.
-    training : bool
-        Whether it is measured what a difference does to training.
-    diagnose : bool
-        Whether a difference is explained.
-    on_verdict : callable, optional
-        Called with the report as it is before an explanation is looked for, if one is. With it, Ctrl-C ends that search
-        alone.
-
-    Returns
-    -------
-    Report
+    `target`, `loss` and `options` are those of `verify`. `on_progress` is called with each case, and with their number
+    as ``total=``. `child` is a process that has run such a target before, so that what the target imports is imported
+    once. `diagnose` says whether a difference is explained, and `training` whether its effect on training is measured.
+    With `measure` the target's formula is measured where nothing explains a difference, and another call is looked for
+    where it cannot be called. `on_verdict` is called with the report as it is before the search for an explanation, if
+    there is one; with it, Ctrl-C ends that search alone.
     """
     begin = perf_counter()
     wished = _Wished(measure, training and measure, diagnose, on_verdict)
@@ -236,20 +220,11 @@ def _announce(report: Report, wished: _Wished) -> None:
 def verify_recorded(
     recorded: RecordedTarget, on_progress: Callable[..., Any] | None = None, training: bool = True
 ) -> Report:
-    """Like `verify`, for answers that were recorded elsewhere: the same judge and the same explanations.
+    """The report of `verify` for answers that were recorded elsewhere: the same judge and the same explanations.
 
-    What takes calls beyond the recorded cases is left out: moved inputs, other ways of calling, calls that would refute
-    an explanation, a formula that is measured, and a script of the smallest failure.
-
-    Parameters
-    ----------
-    recorded : RecordedTarget
-    on_progress, training
-        As for `verify_with`.
-
-    Returns
-    -------
-    Report
+    Whatever takes calls beyond the recorded cases is left out: moved inputs, other ways of calling, calls that would
+    refute an explanation, a formula that is measured, and a script of the smallest failure. `on_progress` and
+    `training` are those of `verify_with`.
     """
     request, begin = recorded_request(recorded), perf_counter()
     if replaced := replaced_functions():
@@ -388,17 +363,7 @@ def _widest(bound: Bounds) -> dict[str, float]:
 
 
 def observe(target: Any, loss: str | Loss | None = None, **options: Any) -> tuple[Observation, ...]:
-    """The outcomes of a target on the cases of `verify` in the first dtype, beside the plain reference, not judged.
-
-    Parameters
-    ----------
-    target, loss, **options
-        As for `verify`.
-
-    Returns
-    -------
-    tuple of Observation
-    """
+    """The outcomes of a target on the cases of `verify` in the first dtype, beside the plain reference, not judged."""
     request = replace(request_of(target, loss, options), intended={})
     with np.errstate(**ORDINARY), held_runner(request) as (request, run):
         return observed(request, setups_of(request)[0], run)
@@ -423,14 +388,7 @@ class PlannedRun:
 def planned(target: Any, loss: str | Loss | None = None, child: Any = None, **options: Any) -> PlannedRun:
     """The cases and the ways of calling that `verify` would judge; the target is loaded, but not called.
 
-    Parameters
-    ----------
-    target, loss, child, **options
-        As for `verify_with`; without a target (None) all cases of the loss.
-
-    Returns
-    -------
-    PlannedRun
+    The parameters are those of `verify_with`; without a target (None) the cases are all those of the loss.
     """
     request = request_of(target, loss, options)
     if target is None:
@@ -441,5 +399,5 @@ def planned(target: Any, loss: str | Loss | None = None, child: Any = None, **op
 
 
 def corpus_of(target: Any, loss: str | Loss | None = None, child: Any = None, **options: Any) -> tuple[Probe, ...]:
-    """The cases of `planned`; parameters as there."""
+    """The cases of `planned`, which has the same parameters."""
     return planned(target, loss, child, **options).probes
