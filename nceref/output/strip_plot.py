@@ -11,7 +11,7 @@ HEIGHT = 128
 NARROWEST = 220
 """Width of a plot, in pixels, where many stand beside one another."""
 _PAGE, _GAP = 976, 24
-"""The width of the page in the style of a report, and the gap that is left free."""
+"""The width of a page of a report, and the gap between two plots, in pixels."""
 _LEFT, _TOP, _BOTTOM = 36, 24, 108
 _LANE = 9
 """The height of marks of errors that are not finite."""

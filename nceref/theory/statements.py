@@ -179,12 +179,12 @@ def _comparisons(text: str) -> list[tuple[CodeType, list[tuple[ast.cmpop, CodeTy
 
 
 def conjuncts(text: str) -> list[str]:
-    """What a statement joins by `and`, each with its chain."""
+    """The parts of a statement that `and` joins, each with its chain."""
     return [ast.unparse(one) for one in _chains(text)]
 
 
 def comparisons(text: str) -> set[str]:
-    """All comparisons of a statement by two, those of a chain one by one."""
+    """The comparisons of two sides in a statement, those of a chain one by one."""
     return {
         ast.unparse(ast.Compare(left, [operator], [right]))
         for one in _chains(text)
@@ -199,7 +199,7 @@ def names(text: str) -> set[str]:
 
 @cache
 def moved(name: str) -> Mapping[str, frozenset[str]]:
-    """What each base value of a scenario decides: the names that change with its numbers, or with how many they are."""
+    """The names that each base value of a scenario decides: they change with its numbers, or with how many they are."""
     here, system = scenario(name), DecimalSystem(DIGITS["property"])
     base = here.fixed[0]
     before = _Space(here, base, system).names
@@ -216,7 +216,7 @@ def moved(name: str) -> Mapping[str, frozenset[str]]:
 
 
 def _shifted(x: Any) -> Any:
-    """Other numbers, each by another small amount; another integer."""
+    """Numbers that are moved, each by another small amount; another integer."""
     if isinstance(x, list | tuple):
         return [
             _shifted(entry) if isinstance(entry, list | tuple) else entry + 1 / (64 + i) for i, entry in enumerate(x)
