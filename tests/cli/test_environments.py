@@ -65,7 +65,19 @@ def run_here(environment, example, patch):
     return end.value.code or 0, written, err.buffer.getvalue()
 
 
-@pytest.mark.parametrize("environment", HERE, ids=lambda environment: environment.name)
+OFTEN = {"COLUMNS=²", "NCEREF_THREADS=x", "PYTHONIOENCODING=ascii", "full disk", "nobody reads"}
+"""One environment of a kind: a width, a setting, an encoding, a stream that fails."""
+
+
+@pytest.mark.parametrize(
+    "environment",
+    partly_slow(
+        HERE,
+        lambda environment: environment.name in OFTEN,
+        "pages and streams are tested by themselves in tests/output, and five environments run every example",
+    ),
+    ids=lambda environment: environment.name,
+)
 def test_every_quick_example_in_this_process(environment, tmp_path, monkeypatch):
     fill(tmp_path)
     monkeypatch.chdir(tmp_path)
