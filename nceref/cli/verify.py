@@ -149,7 +149,7 @@ _OF_IDENTIFYING = {"target", "call", "init", "settings", "framework", "timeout",
 
 def _identify(context: click.Context, target: str, given: dict[str, Any]) -> int:
     """Print which loss a target is."""
-    refuse_but(context, _OF_IDENTIFYING, "is about one loss: add --loss LOSS, or leave it out to see which TARGET is")
+    refuse_but(context, _OF_IDENTIFYING, "is about one loss: add --loss LOSS")
     from nceref.cli.common import echo
     from nceref.errors import TargetError
     from nceref.output.json_text import json_text
