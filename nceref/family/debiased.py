@@ -85,7 +85,7 @@ def expectations(chance):
             chance, dim=True,
         ),
         Expectation(
-            "collapse", "log(2N - 1)", "all similarities equal: Ng = 2N - 2 (NC-5)", lambda s: s.log(2 * s.n - 1)
+            "collapse", "log(2N - 1)", "all similarities equal: Ng = (2N - 2) e^+ (NC-5)", lambda s: s.log(2 * s.n - 1)
         ),
         Expectation(
             "optimum", "log(1 + (2N-2) max((e^(-N / ((N-1) T)) - prior) / (1 - prior), e^(-2/T)))",

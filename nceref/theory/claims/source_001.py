@@ -202,7 +202,7 @@ CHAPTER = Chapter(
             id="IS-9",
             title="all features are to be as far apart as possible",
             source=SOURCE,
-            place="first conclusion before the section on the temperature in contrastive learning",
+            place="section on the temperature in contrastive learning, first conclusion",
             published="Contrastive learning trains a network such that all feature vectors are as far apart as "
             "possible.",
             latex=r"\frac{\partial L}{\partial s_+}=-\sum_{j\ge1}\frac{\partial L}{\partial s_j}\le0,\qquad"
