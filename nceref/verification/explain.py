@@ -207,7 +207,17 @@ def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagno
         cases = f"on {out_of(count, count, 'case')}, without {phrases}"
         same = DiagnosisPart("your loss equals the reference as it is", cases, "computes")
         return (diagnosis("as-the-reference", same),)
-    return diagnose(unaltered, identities, calls)
+    meant = {text.partition("=")[0] for text in request.intended.values()}
+    return tuple(_without(each, meant) for each in diagnose(unaltered, identities, calls))
+
+
+def _without(each: Diagnosis, meant: set[str]) -> Diagnosis:
+    """An explanation whose id, fix and threads are those of what is not meant, where there is more than that."""
+    rest = [id for id in each.id.split("+") if id not in meant]
+    if not rest or len(rest) == each.id.count("+") + 1:
+        return each
+    alone = diagnosis("+".join(rest))
+    return replace(each, id=alone.id, fix=alone.fix, threads=alone.threads)
 
 
 def _limited(request: Request, diagnoses: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:
