@@ -84,7 +84,7 @@ def _collapse():
 NUMBERS = {
     "README": {
         ": [{} losses": lambda: len(_printed("losses")),
-        "Of {} real bugs that it was written without, it finds {} and explains {}; {} correct": _measured,
+        "On {} real bugs from public code, it finds {} and explains {}; all {} correct": _measured,
     },
     "docs/tutorials/numpy": {
         "Every quantity of {} designed cases": _cases,
