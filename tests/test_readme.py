@@ -89,7 +89,7 @@ NUMBERS = {
     "docs/tutorials/numpy": {
         "Every quantity of {} designed cases": _cases,
         "stuck at {}?": lambda: EXPECT[-1],
-        "It is at {}, the loss of embeddings that are all alike": _collapse,
+        "That is {}, the loss when all embeddings are equal": _collapse,
     },
     "docs/losses": {},
     "docs/commands": {},
