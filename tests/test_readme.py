@@ -84,12 +84,12 @@ def _collapse():
 NUMBERS = {
     "README": {
         ": [{} losses": lambda: len(_printed("losses")),
-        "Of {} real bugs that it was written without, it finds {} and explains {}; {} correct": _measured,
+        "On {} real bugs from public code, it finds {} and explains {}; all {} correct": _measured,
     },
     "docs/tutorials/numpy": {
         "Every quantity of {} designed cases": _cases,
         "stuck at {}?": lambda: EXPECT[-1],
-        "It is at {}, the loss of embeddings that are all alike": _collapse,
+        "That is {}, the loss when all embeddings are equal": _collapse,
     },
     "docs/losses": {},
     "docs/commands": {},

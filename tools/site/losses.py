@@ -69,7 +69,7 @@ def _check(loss: LossFunction) -> str:
     return (
         f"```console\n$ nceref verify my_losses.py:my_loss --loss {loss.name}\n```\n\n"
         "This compares value and gradients of your function, in NumPy, PyTorch or JAX, with this page, and names "
-        "what differs. [Judging an implementation](../../verify.md) has what a target may be."
+        "what differs. [Checking an implementation](../../verify.md) says what a target may be."
     )
 
 

@@ -58,6 +58,6 @@ def places() -> Mapping[str, str]:
 def _moved(origin: str, name: str) -> str:
     text = (ROOT / origin).read_text(encoding="utf-8")
     if name == "start":
-        text = text.replace("# nceref\n", "# In one minute\n", 1)
+        text = text.replace("# nceref\n", "# A first example\n", 1)
     text = relinked(text, PurePosixPath(origin), GENERATED / f"{name}.md", places())
     return claims.linked(text, "claims/") if name == "figures" else text
