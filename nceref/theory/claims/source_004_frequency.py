@@ -106,8 +106,8 @@ CHAPTER = Chapter(
             repair=Repair.WORDING,
             repaired="The pull on a positive is larger the less probable it is, and rises as features gather at the "
             "centers (PC-15). But it is alpha at most, where supervised contrast pulls with up to 1: on a positive "
-            "whose share among the samples is near 0, about alpha times as much. What is learned of hard examples takes "
-            "experiments.",
+            "whose share among the samples is near 0, about alpha times as much. What is learned of hard examples "
+            "takes experiments.",
             scenario="paco",
             as_published="1 - K * P_positives[0] / p_supcon <= alpha - W * P_positives[0]",
             counterexample={"alpha": 0.05, "center": (1.5, 0.25), "positives": (-3.0, 1.0), "negatives": (0.5, -0.25)},
