@@ -220,7 +220,9 @@ def _between(expected: ExpectedReadings, value: str, known: Sequence[Reading]) -
     return f"{value} {_where(value, known)}{f': {meaning}' if meaning else ''}."
 
 
-_LEARNED = "positives are told from negatives, and there is room for more"
+_LEARNED = (
+    "positives are told from negatives, and there is room for more; a collapse onto a few points may read that too"
+)
 _BETTER = "better than random rows and equal ones; the optimum is not known for these sizes"
 _BETTER_SCORES = "better than chance; how low it can get depends on the data"
 

@@ -25,6 +25,8 @@ def claims(
 ) -> None:
     """List the claims of the sources with their verdicts, or show all about each ID.
 
+    Words in place of an ID list the claims that have them, as in `nceref claims "hard negatives"`.
+
     The verdicts are those that `--prove` derives; numbers and counterexamples of an ID are computed now.
 
     With `--prove` the exit status is 1 if evidence does not hold, or if a verdict is not the one that the claim states.
@@ -41,7 +43,7 @@ def claims(
         _prove(context, tuple(claim.id for claim in shown), as_json)
     elif as_json:
         echo_json([claims_page.record(claim) for claim in shown])
-    elif ids:
+    elif any(map(claims_page.is_id, ids)):
         show(joined(claims_page.page_of(claim, latex) for claim in shown))
     else:
         show(claims_page.overview(shown))

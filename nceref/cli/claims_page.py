@@ -1,4 +1,4 @@
-"""The pages and records of `nceref claims` and `nceref prove`."""
+"""The pages and records of `nceref claims`, and of the proof of their verdicts."""
 
 import re
 from collections import Counter
@@ -29,7 +29,7 @@ _COLORS: dict[str, str] = {
 
 
 def verdicts(shown: Sequence[Claim]) -> dict[str, str]:
-    """The verdict of each claim by id: the one that it states, which `nceref prove` and the tests derive."""
+    """The verdict of each claim by id: the one that it states, which `nceref claims --prove` and the tests derive."""
     return {claim.id: claim.expected.value for claim in shown}
 
 
@@ -39,7 +39,7 @@ def select(ids: Sequence[str], wanted: str | None, source: str | None) -> list[C
     Parameters
     ----------
     ids : sequence of str
-        None of them: all claims.
+        None of them: all claims. Words that are no id: the claims that have them in title, statement or repair.
     wanted : str or None
         A verdict; letter case does not matter.
     source : str or None
@@ -55,7 +55,7 @@ def select(ids: Sequence[str], wanted: str | None, source: str | None) -> list[C
     InputError
         If there is no such id, verdict, or source, or no claim with all of it.
     """
-    shown = prove.chosen(ids)
+    shown = _about(ids) or prove.chosen(ids)
     words = [one.value for one in Verdict]
     if wanted is not None and wanted.casefold() not in words:
         msg = f"no verdict is called {wanted!r}; there are {', '.join(repr(word) for word in words)}"
@@ -70,6 +70,20 @@ def select(ids: Sequence[str], wanted: str | None, source: str | None) -> list[C
         msg = "no claim has all that was asked for; leave an id, --verdict or --source out"
         raise InputError(msg)
     return shown
+
+
+def _about(ids: Sequence[str]) -> list[Claim]:
+    """The claims with all of some words, such as ``hard negatives``; none where one of the words is an id."""
+    known = {id.casefold() for id in prove.claims()}
+    if not ids or any(word.casefold() in known for word in ids):
+        return []
+    texts = {id: f"{one.title} {one.published} {one.repaired}".casefold() for id, one in prove.claims().items()}
+    return [prove.claims()[id] for id, text in texts.items() if all(word.casefold() in text for word in ids)]
+
+
+def is_id(word: str) -> bool:
+    """Whether a word is the id of a claim."""
+    return word.casefold() in {id.casefold() for id in prove.claims()}
 
 
 def record(claim: Claim) -> dict[str, Any]:
@@ -163,7 +177,10 @@ def page_of(claim: Claim, latex: bool = False) -> Page:
         ("verdict", claim.expected + (f" (it needs {claim.repair})" if claim.repaired else "")),
         ("holds", claim.repaired),
         ("given", conditions(claim)),
-        ("evidence", f"{', '.join(kinds)} (nceref prove {claim.id} runs it)" if (kinds := claim.evidence()) else ""),
+        (
+            "evidence",
+            f"{', '.join(kinds)} (nceref claims --prove {claim.id} runs it)" if (kinds := claim.evidence()) else "",
+        ),
         *((kind, carried_out(claim, kind)) for kind in claim.evidence()),
         ("derived in", _derivation(claim)),
         ("against it", _counterexample(claim)),

@@ -34,7 +34,7 @@ def verify_manifest(context: click.Context, given: dict[str, Any]) -> int:
     refuse_but(
         context,
         _TAKEN,
-        "is about one TARGET, and none is given: give it, or --all; of a manifest's target, it belongs into its table",
+        "needs a TARGET. To judge the manifest, write it into the table of a target",
     )
     from nceref.output.files import must_be_writable
     from nceref.output.json_text import json_text

@@ -155,8 +155,10 @@ class CaseAnalysis:
         """Largest distance between target and value, in units of what is allowed."""
         if value.shape != self.target.shape:
             return math.inf
-        off = np.abs(self.target - value)
-        return float(np.max(off / (allowed + SMALLEST))) if np.all(np.isfinite(value)) else math.inf
+        # Of numbers near the end of the range the distance is infinite.
+        with np.errstate(over="ignore"):
+            off = np.abs(self.target - value)
+            return float(np.max(off / (allowed + SMALLEST))) if np.all(np.isfinite(value)) else math.inf
 
     def discriminates(self, value: Array, allowed: Array) -> bool:
         """Whether the variant can be told from the reference here."""

@@ -495,7 +495,7 @@ _LISTED = (
                "Take logsumexp, which subtracts the row maximum, less the logit of the positive; no log of a quotient.",
                threads=("Lightning-Universe/lightning-bolts#320", "Lightning-Universe/lightning-bolts#811")),
     Convention("exp-underflows", "arithmetic", "exponentials that underflow to log 0",
-               "Take the row maximum over unmasked entries only: logsumexp after the mask.",
+               "Set masked entries to -inf first, then take the maximum and the log-sum-exp.",
                threads=("HobbitLong/SupContrast#104",)),
     Convention("gradient-not-finite", "arithmetic", "a gradient that is not finite where the value is",
                "Mask before the operation whose derivative is infinite (where twice), not after it.",

@@ -52,7 +52,9 @@ _SMALL = 1e-2
 def _smoothness(answered: Sequence[Observation], calls: FreshCalls) -> str:
     """Whether small errors of the value change smoothly with the inputs or as roundings; empty for large ones."""
     values = [gap for o in answered if not (gap := gaps(o)[VALUE]).right and gap.finite]
-    shares = [float(np.max(np.abs(gap.got - gap.want)) / max(np.max(np.abs(gap.want)), 1e-300)) for gap in values]
+    # Of numbers near the end of the range the share is infinite.
+    with np.errstate(over="ignore"):
+        shares = [float(np.max(np.abs(gap.got - gap.want)) / max(np.max(np.abs(gap.want)), 1e-300)) for gap in values]
     if not shares or max(shares) > _SMALL or (rough := errors_look_rounded(answered, calls, _NEAR)) is None:
         return ""
     how = (

@@ -80,7 +80,7 @@ POINTS = {"n": 8, "dim": 4}
             "One batch of random rows may be that far from the mean over many: it is 0.7 standard deviations of one",
         ),
         ("uniformity", POINTS, "-1.9", "standard deviations of one batch (0.32) above chance (-2.467651)."),
-        ("uniformity", POINTS, "-3.9", "positives are told from negatives, and there is room for more."),
+        ("uniformity", POINTS, "-3.9", "and there is room for more; a collapse onto a few points may read that too."),
         ("alignment", {"n": 16, "dim": 4}, "2.4", "1.6 standard deviations of one batch (0.25) above chance (2)."),
         ("alignment", {"dim": 4}, "1.6", "one batch of random rows may read that too: give --n."),
         ("nt_xent", {"n": 4, "temperature": 0.5, "dim": 2}, "1.9459", "collapse (1.94591), to 5 digits."),

@@ -98,7 +98,7 @@ def test_options_of_the_command_reach_the_run(monkeypatch, words, verdict, cases
         (["--all", "--case", "x"], "leave out --case"),
         ([], "give one TARGET, or --all"),
         (["x.py:f", "--all"], "give one TARGET, or --all"),
-        (["--loss", "simple"], "leave out --loss"),
+        (["--loss", "simple"], "--loss needs a TARGET"),
         (["--all", "--only", "x"], "--only x is for the targets of a manifest"),
     ],
 )
