@@ -279,7 +279,7 @@ CHAPTER = Chapter(
         ),
         Claim(
             id="NC-6",
-            title="a low temperature looks at the hardest negative, a high one at all of them",
+            title="low temperatures look at the hardest negative, high ones at all",
             source=SOURCE,
             place="section on the temperature coefficient",
             published="Near 0 only the hardest negative counts and its gradient grows, at infinity all count alike; "
@@ -291,7 +291,8 @@ CHAPTER = Chapter(
             repair=Repair.WORDING,
             repaired="True of the shares among the negatives. The push on a negative, P / tau, grows as the "
             "temperature falls only while it is less than tau below the mean similarity of all candidates (IS-7). "
-            "Where the positive is the most similar, gradients vanish. How low it may be is a matter of experiments (WL-19).",
+            "Where the positive is the most similar, gradients vanish. How low it may be is a matter of experiments "
+            "(WL-19).",
             scenario="split",
             as_published="d(P[1] / t, t) < 0",
             counterexample={"s": (0.5, 0.25, -0.45, -0.1), "t": 0.05, "w": 1.0},
