@@ -220,7 +220,7 @@ class Analysis:
         return self
 
     def passed_on(self, x: Any, error: Any) -> tuple[Any, Any]:
-        """What the next stage sees of numbers and the bounds on their errors."""
+        """Numbers and the bounds on their errors, as the next stage reads them."""
         return x, error
 
     def logits_of(self, comparison: Comparison) -> tuple[Array, Array]:

@@ -95,7 +95,7 @@ class RandomWalk(Analysis):
         return 0.0 if self.rng is None else _STEP * size * self.rng.standard_normal(np.shape(size))
 
     def passed_on(self, x: Any, error: Any) -> tuple[Any, Any]:
-        """Numbers that moved, of which the next stage knows no error."""
+        """Numbers that moved by their errors, and errors of 0."""
         return x + self._noise(error), np.zeros_like(x)
 
     def logits_of(self, comparison: Comparison) -> tuple[Array, Array]:
@@ -120,7 +120,7 @@ class RandomWalk(Analysis):
         return MovedRows(rows.values + moved, rows.parts, rows.order)
 
     def spread_of_statistics(self) -> dict[str, Array]:
-        """None: the statistics move, all but the mass of a set of positives, which is exact."""
+        """Errors of 0, as the statistics move instead, all but the mass of a set of positives, which is exact."""
         for name, size in super().spread_of_statistics().items():
             x = self.stats[name]
             self.stats[name], self.errors[name] = self.passed_on(
@@ -147,7 +147,7 @@ class RandomWalk(Analysis):
 
 
 def _repeats(plan: Any) -> float:
-    """The root of the uses of an input: its roundings are the same each time, n effects sqrt(n) times those of others."""
+    """The root of the uses of an input: its roundings are the same each time, n effects sqrt(n) those of others."""
     rows = [x for c in plan.comparisons for x in vars(c.logits).values() if isinstance(x, Rows)]
     return math.sqrt(max([1, *Counter(part.name for x in rows for part in x.parts).values()]))
 

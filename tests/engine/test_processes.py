@@ -84,7 +84,7 @@ def test_a_spawned_process_gets_the_same_bits():
 
 
 def worked(x, y):
-    """What a process that shares the work does: one ends in an error, others would take longer than any test."""
+    """Work of which one piece ends in an error, and others would take longer than any test."""
     if x == "wrong":
         msg = "wrong"
         raise ValueError(msg)
