@@ -14,6 +14,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, repeat
 from types import MappingProxyType
 from typing import Any
 
@@ -250,28 +251,19 @@ def jobs(
 
 
 def measure(todo: Iterable[Job], suite: str = "quick", processes: int = 0, ranks: int = 1) -> Iterator[ScoredProgram]:
-    """Verify the programs of `jobs`, in the order in which they end; `in_order` puts them in that of the jobs.
+    """Verify the programs of `jobs`, group by group; `in_order` puts them in the order of the jobs.
 
     `suite` is the corpus. `processes` work side by side; 0: as many as there are processors, 1: this one. `ranks` is
     the number of ranks for programs of several.
     """
+    from nceref.engine.processes import in_processes
     from nceref.engine.settings import process_count
 
     listed = list(todo)
     workers = min(processes or max(process_count() // ranks, 1), len(listed))
     # Several groups for each worker, so that all are done at about the same time.
     groups = alike(listed, most=math.ceil(len(listed) / (4 * workers)))
-    if workers == 1:
-        yield from (result for group in groups for result in _score_all(group, suite, ranks))
-        return
-    # Missing where no process can be started.
-    from concurrent.futures import ProcessPoolExecutor, as_completed
-    from multiprocessing import get_context
-
-    # A fresh interpreter for each worker: a fork of a process with threads, such as a progress bar's, may hang.
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        for done in as_completed([pool.submit(_score_all, group, suite, ranks) for group in groups]):
-            yield from done.result()
+    yield from chain.from_iterable(in_processes(_score_all, groups, repeat(suite), repeat(ranks), processes=workers))
 
 
 def alike(todo: Iterable[Job], most: int) -> list[list[Job]]:

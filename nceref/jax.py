@@ -90,7 +90,7 @@ def _evaluate(loss: losses.LossFunction, positional: tuple[Any, ...], by_name: d
     operands = {p.name: _operand(p, given[p.name]) for p in loss.parameters if _is_operand(p, given)}
     check_numbers(loss, operands, "an array")
     plain = {name: x for name, x in given.items() if name not in operands}
-    learned = tuple(name for name in losses.differentiable(loss.declaration) if _is_float(operands.get(name)))
+    learned = tuple(name for name in loss.declaration.differentiable if _is_float(operands.get(name)))
     call = _JaxCall(loss, reduction, plain, tuple(operands), learned)
     return _value(call, *(_varying(x, *operands.values()) for x in operands.values()))
 

@@ -17,11 +17,11 @@ from typing import Any
 from nceref import registry
 from nceref.engine import passes
 from nceref.engine.anatomy import Anatomy, anatomy
-from nceref.engine.arguments import checked_cotangent, choose_reduction, domain, one_of
-from nceref.engine.arrays import check_finite, in_dtype_of, promoted
-from nceref.engine.bound_loss import BoundLoss, bound_loss
-from nceref.engine.chunked.arguments import all_read, any_chunked
+from nceref.engine.arguments import choose_reduction, domain
+from nceref.engine.arrays import check_finite, promoted
+from nceref.engine.bound_loss import BoundLoss
 from nceref.engine.entry_point import entry_point
+from nceref.engine.libraries import bound_by_library
 from nceref.engine.namespaces import array_namespace, as_scalar
 from nceref.errors import InputError
 from nceref.output.markdown import typeset
@@ -94,13 +94,8 @@ class LossFunction:
     @entry_point
     def __call__(self, /, *arrays: Any, reduction: str = "mean", compute: bool = True, **arguments: Any) -> Any:
         """Value of the loss: a float, or the array of row values with ``reduction="none"``."""
-        if self._in_chunks(arrays, arguments, compute):
-            from nceref.engine.chunked import run
-
-            return run.value(self, arrays, arguments, reduction, compute)
-        evaluation, bound = self._evaluate(arrays, arguments, reduction)
-        with bound.naming_arguments():
-            return evaluation.value(reduction)
+        reduction = choose_reduction(self.declaration, reduction)
+        return bound_by_library(self.declaration, arrays, arguments, compute).value(reduction)
 
     @entry_point
     def value_and_grad(
@@ -133,20 +128,13 @@ class LossFunction:
         InputError
             For any argument that the loss cannot take.
         """
-        if self._in_chunks(arrays, arguments, compute):
-            from nceref.engine.chunked import run
-
-            self._check_cotangent(reduction, cotangent)
-            return run.value_and_grad(self, arrays, arguments, reduction, cotangent, compute)
-        evaluation, bound = self._evaluate(arrays, arguments, reduction, keep=True)
-        checked = self._checked_cotangent(evaluation, reduction, cotangent)
-        with bound.naming_arguments(cotangent=checked):
-            return evaluation.value(reduction), input_gradients(bound, evaluation, checked)
+        reduction = choose_reduction(self.declaration, reduction)
+        return bound_by_library(self.declaration, arrays, arguments, compute).value_and_grad(reduction, cotangent)
 
     @entry_point
     def anatomy(self, /, *arrays: Any, **arguments: Any) -> Anatomy:
         """Logits, probabilities, slopes, relative penalties and row values of a small batch."""
-        bound = bound_loss(self.declaration, (), all_read(self.declaration, arrays, arguments))
+        bound = bound_by_library(self.declaration, arrays, arguments).in_memory()
         with bound.naming_arguments():
             return anatomy(bound.plan)
 
@@ -157,42 +145,13 @@ class LossFunction:
             known = [name for name, loss in all_losses().items() if loss.declaration.decomposition is not None]
             msg = f"{self.name} declares no decomposition; these do: {', '.join(known)}"
             raise InputError(msg)
-        bound = bound_loss(self.declaration, (), all_read(self.declaration, arrays, arguments))
+        bound = bound_by_library(self.declaration, arrays, arguments).in_memory()
         with bound.naming_arguments():
             parts = self.declaration.decomposition(passes.statistics(bound.plan), promoted(bound.arguments))
             means = {name: as_scalar(array_namespace(rows).mean(rows)) for name, rows in parts.items()}
             for name, mean in means.items():
                 check_finite(mean, f"the part {name}")
         return means
-
-    def _evaluate(self, arrays: tuple[Any, ...], arguments: dict[str, Any], reduction: str, keep: bool = False) -> Any:
-        """The forward pass, and the loss with its checked arguments."""
-        reduction = choose_reduction(self.declaration, reduction)
-        bound = bound_loss(self.declaration, arrays, arguments)
-        return bound.evaluate(reduction, keep), bound
-
-    def _in_chunks(self, arrays: tuple[Any, ...], arguments: dict[str, Any], compute: Any) -> bool:
-        """Whether an argument is an array of Dask."""
-        if any_chunked(arrays, arguments):
-            one_of("compute", compute, (True, False))
-            return True
-        if compute is not True:
-            msg = f"`compute` is for arrays of Dask, got {shown(compute)} for arrays in memory; leave it out"
-            raise InputError(msg)
-        return False
-
-    def _check_cotangent(self, reduction: str, cotangent: Any) -> None:
-        if reduction == "none" and cotangent is None:
-            rows = self.declaration.rows
-            msg = f"with reduction='none', {self.name} needs `cotangent`, one number for each row: shape {rows}"
-            raise InputError(msg)
-        if reduction != "none" and cotangent is not None:
-            msg = f"`cotangent` goes with reduction='none' only, got it with reduction={shown(reduction)}"
-            raise InputError(msg)
-
-    def _checked_cotangent(self, evaluation: passes.Evaluation, reduction: str, cotangent: Any) -> Any:
-        self._check_cotangent(reduction, cotangent)
-        return None if cotangent is None else checked_cotangent(self.declaration, cotangent, evaluation.rows)
 
 
 def input_gradients(bound: BoundLoss, evaluation: passes.Evaluation, cotangent: Any = None) -> dict[str, Any]:
@@ -211,18 +170,12 @@ def input_gradients(bound: BoundLoss, evaluation: passes.Evaluation, cotangent: 
     InputError
         If a gradient leaves the range of its dtype.
     """
-    by_name = evaluation.gradients(cotangent)
-    names = [n for n in differentiable(bound.loss) if n in by_name]
-    grads = {n: in_dtype_of(bound.arguments[n], by_name[n]) for n in names}
-    # After the cast: the dtype of the input may be narrower than the one that computed.
-    for name, grad in grads.items():
-        check_finite(grad, f"the gradient of `{name}`")
-    return grads
+    return bound.gradients(evaluation, cotangent)
 
 
 def differentiable(declaration: Loss) -> list[str]:
     """Names of the inputs that get a gradient when they are given."""
-    return [p.name for p in declaration.parameters if isinstance(p, Array | Scalar) and not p.constant]
+    return declaration.differentiable
 
 
 def signature(declaration: Loss) -> inspect.Signature:

@@ -225,3 +225,8 @@ class Loss:
     def has_rows(self) -> bool:
         """Whether ``reduction="none"`` means anything for this loss."""
         return bool(self.rows)
+
+    @property
+    def differentiable(self) -> list[str]:
+        """Names of the inputs that get a gradient when they are given."""
+        return [p.name for p in self.parameters if isinstance(p, Array | Scalar) and not p.constant]

@@ -8,9 +8,8 @@ a change of the second file alone. Outcomes of hostile targets are those that th
 import json
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from functools import cache
-from multiprocessing import get_context
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import click
 
 from mutants.bug import target
 from mutants.score import intended, jobs, programs
+from nceref.engine.processes import in_processes
 from nceref.engine.settings import process_count
 from nceref.verification.verifier import verify
 
@@ -93,9 +93,7 @@ def _measured(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
 def measure(names: list[str], processes: int) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Facts and sentences in the order of the names, from several processes."""
     groups = [names[i : i + IN_A_GROUP] for i in range(0, len(names), IN_A_GROUP)]
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        for group in pool.map(measured, groups):
-            yield from group
+    yield from chain.from_iterable(in_processes(measured, groups, processes=processes))
 
 
 def stored(path: Path) -> dict[str, dict[str, Any]]:

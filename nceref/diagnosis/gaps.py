@@ -10,7 +10,6 @@ from nceref.cases.judge import in_bounds
 from nceref.cases.records import Diagnosis, DiagnosisPart, Observation, Probe
 from nceref.diagnosis.advice import fix_of
 from nceref.diagnosis.conventions import CONVENTIONS
-from nceref.losses import differentiable
 from nceref.tolerance import Bounds
 
 VALUE = "value"
@@ -83,7 +82,7 @@ def _gap(quantity: str, got: Any, want: Any, bound: Any) -> Gap:
 
 def not_finite(observation: Observation) -> tuple[str, ...]:
     """Inputs whose gradient is not finite, on kinks too, where there is nothing to compare it with."""
-    wanted, grads = differentiable(observation.probe.loss), observation.outcome.grads
+    wanted, grads = observation.probe.loss.differentiable, observation.outcome.grads
     return tuple(name for name in wanted if name in grads and not np.all(np.isfinite(grads[name])))
 
 

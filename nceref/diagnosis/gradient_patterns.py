@@ -18,7 +18,6 @@ from nceref.diagnosis.gradient_parts import PARTS, factors, in_words, is_sum
 from nceref.diagnosis.options import Option
 from nceref.diagnosis.simple_numbers import recognized
 from nceref.engine.parameters import INVERSE_TEMPERATURES
-from nceref.losses import differentiable
 from nceref.output.limits import of_the_bound
 from nceref.output.words import out_of
 from nceref.spec import Array, Scalar
@@ -279,7 +278,7 @@ def names_of(findings: Mapping[str, GradientFinding | None], fit: GradientFit) -
     judged = {one.name for one in fit.judged if not one.constant}
     loss = fit.judged[0].analysis.probe.loss
     kinds: dict[str, str] = {}
-    arrays = [p for p in loss.parameters if isinstance(p, Array) and p.name in differentiable(loss)]
+    arrays = [p for p in loss.parameters if isinstance(p, Array) and p.name in loss.differentiable]
     for number, p in enumerate(arrays):
         kinds[p.name] = "centers-detached" if p.like == "center" else ARRAYS[min(number, 1)]
     for q in loss.parameters:

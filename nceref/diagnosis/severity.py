@@ -473,13 +473,12 @@ def _length(g: Mapping[str, Any]) -> float:
 
 def _slope(like: Template, inputs: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any] | None:
     from nceref.engine.bound_loss import bound_loss
-    from nceref.losses import input_gradients
 
     try:
         bound = bound_loss(like.loss, (), inputs)
         evaluation = bound.evaluate(like.reduction, keep=True)
         ones = np.ones_like(evaluation.rows) if like.reduction == "none" else None
-        grads = input_gradients(bound, evaluation, ones)
+        grads = bound.gradients(evaluation, ones)
     except NcerefError:
         return None
     out = {name: np.asarray(grads[name], dtype=np.float64) for name in names}

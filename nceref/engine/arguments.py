@@ -15,6 +15,7 @@ from nceref.engine.arrays import (
     checked_array,
     checked_labels,
     refuse_autograd,
+    refuse_chunked,
     refuse_masked,
 )
 from nceref.engine.namespaces import array_namespace, has_kind, on_host
@@ -35,8 +36,18 @@ def bind(loss: spec.Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> d
     `InputError` for the first argument that does not fit: its name, its value, what was expected, what to do.
     """
     given = named(loss, args, kwargs)
-    arrays = [p.name for p in loss.parameters if isinstance(p, spec.Array | spec.Labels)]
-    library = Library({name: given[name] for name in arrays if name in given})
+    for name in _arrays(loss, given):
+        refuse_chunked(name, given[name])
+    return checked_arguments(loss, given)
+
+
+def _arrays(loss: spec.Loss, given: Mapping[str, Any]) -> list[str]:
+    return [p.name for p in loss.parameters if isinstance(p, spec.Array | spec.Labels) and p.name in given]
+
+
+def checked_arguments(loss: spec.Loss, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Every parameter of a loss by name, from arguments by name of which none is an array of Dask; errors of `bind`."""
+    library = Library({name: given[name] for name in _arrays(loss, given)})
     sizes: Sizes = {}
     out: dict[str, Any] = {}
     for parameter in loss.parameters:
@@ -117,6 +128,16 @@ def _checked(loss: spec.Loss, parameter: spec.Parameter, value: Any, library: Li
     if isinstance(parameter, spec.Labels):
         return checked_labels(parameter, value, library, sizes)
     return checked_array(parameter, value, library, sizes)
+
+
+def check_cotangent(loss: spec.Loss, reduction: str, cotangent: Any) -> None:
+    """Raise unless a cotangent is given where the rows are returned, and only there."""
+    if reduction == "none" and cotangent is None:
+        msg = f"with reduction='none', {loss.name} needs `cotangent`, one number for each row: shape {loss.rows}"
+        raise InputError(msg)
+    if reduction != "none" and cotangent is not None:
+        msg = f"`cotangent` goes with reduction='none' only, got it with reduction={shown(reduction)}"
+        raise InputError(msg)
 
 
 def checked_cotangent(loss: spec.Loss, value: Any, rows: Any) -> Any:
@@ -239,6 +260,7 @@ def real_array(name: str, value: Any) -> Any:
 
     Raises `InputError` for what is not numbers, or not real ones.
     """
+    converted(name, value, refuse_chunked, name, value)
     x = converted(name, value, as_plain, name, value)
     if x.dtype.kind not in "biuf":
         msg = f"`{name}` must be real numbers, got {x.dtype}; convert it first"

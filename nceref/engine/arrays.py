@@ -40,6 +40,7 @@ class Library:
         if not _is_array(name, value):
             return self._from_sequence(p, value)
         if array_namespace(value) is not self.xp:
+            refuse_chunked(name, value)
             theirs, ours = (
                 str(xp.__name__).removeprefix("array_api_compat.") for xp in (array_namespace(value), self.xp)
             )
@@ -89,7 +90,6 @@ def as_plain(name: str, value: Any) -> Any:
     """A plain array of any object that NumPy reads as one."""
     import numpy as np
 
-    refuse_chunked(name, value)
     refuse_masked(name, value)
     try:
         return plain(name, np.asanyarray(value))
@@ -100,7 +100,6 @@ def as_plain(name: str, value: Any) -> Any:
 
 def _is_array(name: str, value: Any) -> bool:
     """Whether a value is an array of a library that the array standard covers."""
-    refuse_chunked(name, value)
     try:
         if is_array_api_obj(value):
             array_namespace(value)
@@ -135,9 +134,9 @@ def refuse_masked(name: str, value: Any) -> None:
             # Rows of plain numbers, the rule, cost one look at each row.
             if isinstance(part, list | tuple | np.ma.MaskedArray):
                 refuse_masked(name, part)
-            elif is_chunked(part):
-                msg = f"`{name}` is a list that holds arrays of Dask; pass dask.array.stack({name})"
-                raise InputError(msg)
+        if is_chunked(*value):
+            msg = f"`{name}` is a list that holds arrays of Dask; pass dask.array.stack({name})"
+            raise InputError(msg)
     elif isinstance(value, np.ma.MaskedArray):
         msg = f"`{name}` is a masked array; drop the masked rows and pass a plain array"
         raise InputError(msg)

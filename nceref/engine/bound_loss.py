@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any
 
 from nceref.engine import passes
-from nceref.engine.arguments import bind
-from nceref.engine.arrays import RangeError, promoted
+from nceref.engine.arguments import bind, check_cotangent, checked_cotangent
+from nceref.engine.arrays import RangeError, check_finite, in_dtype_of, promoted
 from nceref.engine.namespaces import array_namespace
 from nceref.engine.plan import Plan
 from nceref.engine.scaling import exponent_of
@@ -41,6 +41,37 @@ class BoundLoss:
         """The forward pass; `keep` its tiles for the gradient."""
         with self.naming_arguments():
             return passes.evaluate(self.plan, reduction, keep)
+
+    def value(self, reduction: str) -> Any:
+        """The value, or the rows."""
+        with self.naming_arguments():
+            return passes.evaluate(self.plan, reduction).value(reduction)
+
+    def value_and_grad(self, reduction: str, cotangent: Any) -> tuple[Any, dict[str, Any]]:
+        """The value, and the gradients by every differentiable input; of rows those of sum(cotangent * rows)."""
+        check_cotangent(self.loss, reduction, cotangent)
+        evaluation = self.evaluate(reduction, keep=True)
+        checked = None if cotangent is None else checked_cotangent(self.loss, cotangent, evaluation.rows)
+        with self.naming_arguments(cotangent=checked):
+            return evaluation.value(reduction), self.gradients(evaluation, checked)
+
+    def gradients(self, evaluation: passes.Evaluation, cotangent: Any = None) -> dict[str, Any]:
+        """Gradients by the inputs that have one, in their dtypes, from an evaluation that kept its tiles.
+
+        `cotangent`: one number a row; without it the gradient is that of the reduced value. Raises `RangeError` if a
+        gradient leaves the range of its dtype.
+        """
+        by_name = evaluation.gradients(cotangent)
+        names = [name for name in self.loss.differentiable if name in by_name]
+        grads = {name: in_dtype_of(self.arguments[name], by_name[name]) for name in names}
+        # After the cast: the dtype of the input may be narrower than the one that computed.
+        for name, grad in grads.items():
+            check_finite(grad, f"the gradient of `{name}`")
+        return grads
+
+    def in_memory(self) -> "BoundLoss":
+        """The loss itself, as all of its arguments are in memory."""
+        return self
 
     @contextmanager
     def naming_arguments(self, **more: Any) -> Iterator[None]:

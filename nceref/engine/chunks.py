@@ -14,10 +14,10 @@ from nceref.engine.namespaces import array_namespace
 Array = Any
 
 
-def is_chunked(x: Any) -> bool:
-    """Whether an object is an array of Dask; nothing is imported for it."""
+def is_chunked(*values: Any) -> bool:
+    """Whether one of the values is an array of Dask; nothing is imported for it."""
     module = sys.modules.get("dask.array")
-    return module is not None and isinstance(x, module.Array)
+    return module is not None and any(isinstance(x, module.Array) for x in values)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from nceref.errors import InputError
 from nceref.exact.digits import MOST_DIGITS, digits_of_exponents
 from nceref.exact.number_systems import Balls, ExponentRange, Mpmath, Symbols
 from nceref.exact.reverse_mode import ReverseMode, Variable, backward, value_of
-from nceref.losses import differentiable, get_loss
+from nceref.losses import get_loss
 from nceref.spec import Array, Labels, Loss, Scalar
 
 
@@ -116,7 +116,7 @@ def with_gradients(
     """
     given = arguments(loss, base, inputs)
     variables = {
-        name: mapped(partial(Variable, base), given[name]) for name in differentiable(loss) if given[name] is not None
+        name: mapped(partial(Variable, base), given[name]) for name in loss.differentiable if given[name] is not None
     }
     result = loss.formula(ReverseMode(base), **given | variables)
     if of_rows is not None:
@@ -157,7 +157,7 @@ def complex_step(loss: Loss, inputs: Mapping[str, Any], m: Any, h: Any) -> dict[
         return reduce_rows(loss, loss.formula(m, **changed), given, "mean")
 
     out = {"value": at(given).real}
-    for name in differentiable(loss):
+    for name in loss.differentiable:
         if given[name] is None:
             continue
         out[name] = perturbed(given[name], lambda x: x.imag / h, lambda x: x + 1j * h, at, given, name)

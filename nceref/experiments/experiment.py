@@ -6,11 +6,9 @@ it stands if the 95 % interval of its mean lies above 0, and is reversed if it l
 """
 
 import math
-import multiprocessing
 import re
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import fmean, stdev
@@ -18,6 +16,7 @@ from typing import Any
 
 from nceref.engine.arguments import integer
 from nceref.engine.kernels import kernels
+from nceref.engine.processes import in_processes
 from nceref.errors import InputError
 from nceref.output.text import shown
 from nceref.theory.table import Table
@@ -237,11 +236,11 @@ def run(
     if min(processes, count) == 1:
         return _joined([_one(experiment.run, on_progress, seed) for seed in chosen])
     parts = []
-    with _workers(min(processes, count)) as pool:
-        for results in pool.imap(partial(_one, experiment.run, _unreported), chosen):
-            parts.append(results)
-            for name in experiment.settings:
-                on_progress(Job(f"{name}, seed {results.seeds[0]}"))
+    run_one = partial(_one, experiment.run, _unreported)
+    for results in in_processes(run_one, chosen, processes=min(processes, count), first=_ignore_interrupts):
+        parts.append(results)
+        for name in experiment.settings:
+            on_progress(Job(f"{name}, seed {results.seeds[0]}"))
     return _joined(parts)
 
 
@@ -258,13 +257,9 @@ def _unreported(job: Job) -> None:
     """Report nothing: jobs of another process are reported when all of a seed is done."""
 
 
-@contextmanager
-def _workers(count: int) -> Iterator[Any]:
-    """A pool of fresh processes, which end at once when the work is interrupted."""
-    # Ctrl-C reaches every process of the terminal: the workers ignore it, and the parent ends them.
-    ignored = signal.SIGINT, signal.SIG_IGN
-    with multiprocessing.get_context("spawn").Pool(count, signal.signal, ignored) as pool:
-        yield pool
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C, which reaches every process of the terminal, to the parent, who ends its workers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _joined(parts: Sequence[Results]) -> Results:

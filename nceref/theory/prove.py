@@ -18,6 +18,7 @@ from itertools import chain
 from time import perf_counter
 from typing import Any
 
+from nceref.engine.processes import in_processes
 from nceref.engine.settings import process_count
 from nceref.errors import DeclarationError
 from nceref.registry import choose, discover
@@ -262,15 +263,7 @@ def prove(chosen: Sequence[Claim]) -> Iterator[Evidence]:
     todo = tasks(chosen)
     # A spawned process imports everything anew, which a few pieces of evidence do not repay.
     processes = process_count() if len(todo) > 12 else 1
-    if processes == 1:
-        yield from chain.from_iterable(map(_run_group, _groups(todo)))
-        return
-    # Missing where no process can be started.
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_one_thread) as pool:
-        yield from chain.from_iterable(pool.map(_run_group, _groups(todo)))
+    yield from chain.from_iterable(in_processes(_run_group, _groups(todo), processes=processes, first=_one_thread))
 
 
 def _one_thread() -> None:

@@ -219,25 +219,38 @@ class Analysis:
         self.finish()
         return self
 
+    def passed_on(self, x: Any, error: Any) -> tuple[Any, Any]:
+        """Numbers and the bounds on their errors, as the next stage reads them."""
+        return x, error
+
+    def logits_of(self, comparison: Comparison) -> tuple[Array, Array]:
+        """Logits and the bound on their error."""
+        return self.passed_on(*logits_error(comparison.logits, self.fmt))
+
     def fold(self) -> None:
         """Compute the logits and the statistics, with the bounds on their errors."""
-        self.logits = [logits_error(c.logits, self.fmt) for c in self.plan.comparisons]
+        self.logits = [self.logits_of(c) for c in self.plan.comparisons]
         for comparison, (s, ds) in zip(self.plan.comparisons, self.logits, strict=True):
             for name, term in comparison.terms.items():
                 self.stats[name], self.errors[name] = statistic(term, s, ds, self.fmt)
 
     def apply_head(self) -> None:
         """Rows and slopes, and how far they move over the intervals of the statistics, one statistic at a time."""
-        u, plan, stats = self.fmt.u, self.plan, self.stats
+        self.spread = self.spread_of_statistics()
         if self.like is None:
-            self.rows, self.slopes = self.head_at(stats)
-            self.weights = self.row_weights(stats, self.rows)
+            self.rows, self.slopes = self.head_at(self.stats)
+            self.weights = self.row_weights(self.stats, self.rows)
         else:
             self.rows, self.slopes, self.weights = self.like.rows, self.like.slopes, self.like.weights
-        self.spread = {
-            name: 2 * u * np.abs(finite(x)) + 4 * u * plan.constant + self.errors[name] for name, x in stats.items()
-        }
         self.row_errors, self.slope_errors = self.moved_by(self.spread)
+
+    def spread_of_statistics(self) -> dict[str, Array]:
+        """How far each statistic may be off where the head reads it."""
+        fmt, constant = self.fmt, self.plan.constant
+        return {
+            name: fmt.u * (fmt.count(2) * np.abs(finite(x)) + fmt.count(4) * constant) + self.errors[name]
+            for name, x in self.stats.items()
+        }
 
     def moved_by(self, spread: Mapping[str, Array]) -> tuple[Array, dict[str, Array]]:
         """Errors of rows and slopes for errors of the statistics, with the head's own roundings.
@@ -282,6 +295,8 @@ class Analysis:
 
     def vjp(self) -> None:
         """Slopes of the logits of every comparison, and their errors."""
+        for name, slope in self.slopes.items():
+            self.slopes[name], self.slope_errors[name] = self.passed_on(slope, self.slope_errors[name])
         self.blocks = []
         for comparison, (s, ds) in zip(self.plan.comparisons, self.logits, strict=True):
             own = {name: term for name, term in comparison.terms.items() if name in self.slopes}
@@ -291,6 +306,7 @@ class Analysis:
 
     def finish(self) -> None:
         """The value and the gradients of the inputs."""
+        self.blocks = [self.passed_on(*block) for block in self.blocks]
         self._value()
         for comparison, (g, dg) in zip(self.plan.comparisons, self.blocks, strict=True):
             self._inputs(comparison, g, dg)

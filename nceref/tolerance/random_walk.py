@@ -37,8 +37,8 @@ import numpy as np
 from nceref.engine.bound_loss import BoundLoss
 from nceref.engine.distances import PairedDistance
 from nceref.engine.embeddings import Rows
+from nceref.engine.plan import Comparison
 from nceref.tolerance.analysis import Analysis, Bounds
-from nceref.tolerance.backward import block_slopes
 from nceref.tolerance.forward import (
     LARGE,
     MovedRows,
@@ -46,7 +46,6 @@ from nceref.tolerance.forward import (
     covered,
     entry_costs,
     logits_error,
-    statistic,
 )
 from nceref.tolerance.implementation import FORMATS, implementation_bounds, walk
 
@@ -89,63 +88,45 @@ class RandomWalk(Analysis):
 
     def __init__(self, plan: Any, fmt: RoundingFormat, reduction: str, rng: np.random.Generator | None) -> None:
         super().__init__(plan, fmt, reduction)
-        self.rng = rng
-        self.logits: list[tuple[Array, Array]] = []
+        self.rng, self.repeats = rng, _repeats(plan)
         self.moved: dict[str, Any] = {}
 
     def _noise(self, size: Any) -> Any:
         return 0.0 if self.rng is None else _STEP * size * self.rng.standard_normal(np.shape(size))
 
+    def passed_on(self, x: Any, error: Any) -> tuple[Any, Any]:
+        """Numbers that moved by their errors, and errors of 0."""
+        return x + self._noise(error), np.zeros_like(x)
+
+    def logits_of(self, comparison: Comparison) -> tuple[Array, Array]:
+        """Logits that moved."""
+        s, ds = logits_error(comparison.logits, self.fmt)
+        # Those of pairs have the errors of their own rows in them.
+        return self.passed_on(s, ds * self.repeats if isinstance(comparison.logits, PairedDistance) else ds)
+
     def fold(self) -> None:
         """Normalized rows, logits and statistics."""
-        copies = _copies(self.plan)
-        moved = {id(rows): self._moved(rows, copies) for c in self.plan.comparisons for rows in _shared_rows(c.logits)}
+        moved = {id(rows): self._moved(rows) for c in self.plan.comparisons for rows in _shared_rows(c.logits)}
         self.plan = replace(
             self.plan, comparisons=tuple(replace(c, logits=_with_rows(c.logits, moved)) for c in self.plan.comparisons)
         )
-        for comparison in self.plan.comparisons:
-            s, ds = logits_error(comparison.logits, self.fmt)
-            # Those of pairs have the errors of their own rows in them.
-            s = s + self._noise(ds * (math.sqrt(copies) if isinstance(comparison.logits, PairedDistance) else 1.0))
-            self.logits.append((s, np.zeros_like(s)))
-            for name, term in comparison.terms.items():
-                self.stats[name], self.errors[name] = statistic(term, s, np.zeros_like(s), self.fmt)
+        super().fold()
 
-    def _moved(self, rows: Rows, copies: int) -> Rows:
-        cost = math.sqrt(copies) * self.fmt.u * self.fmt.count(entry_costs(rows, self.fmt))
+    def _moved(self, rows: Rows) -> Rows:
+        cost = self.repeats * self.fmt.u * self.fmt.count(entry_costs(rows, self.fmt))
         # Of the roundings of an entry all but its own two are those of the length, which a row shares.
-        own = np.minimum(math.sqrt(copies) * self.fmt.count(2) * self.fmt.u, cost) * np.abs(rows.values)
+        own = np.minimum(self.repeats * self.fmt.count(2) * self.fmt.u, cost) * np.abs(rows.values)
         moved = self._noise(own) + self._noise(cost) * rows.values
         return MovedRows(rows.values + moved, rows.parts, rows.order)
 
-    def apply_head(self) -> None:
-        """Rows and slopes for statistics that moved."""
-        u = self.fmt.u
-        for name, x in self.stats.items():
-            own = self.fmt.count(2) * np.abs(np.where(np.isfinite(x), x, 0.0)) + self.fmt.count(4) * self.plan.constant
-            size = u * own + self.errors[name]
-            # The mass of a set of positives is exact.
-            self.stats[name] = x + self._noise(size * (np.arange(x.shape[1]) < 2 if x.ndim == 2 else 1.0))
-            self.errors[name] = np.zeros_like(x)
-        self.rows, self.slopes = self.head_at(self.stats)
-        self.weights = self.row_weights(self.stats, self.rows)
-        self.spread = dict(self.errors)
-        self.row_errors, self.slope_errors = self.moved_by(self.errors)
-
-    def vjp(self) -> None:
-        """Slopes of the logits."""
-        self.slopes = {name: x + self._noise(self.slope_errors[name]) for name, x in self.slopes.items()}
-        exact = {name: np.zeros_like(np.asarray(x)) for name, x in self.slopes.items()}
-        self.blocks = []
-        for comparison, (s, ds) in zip(self.plan.comparisons, self.logits, strict=True):
-            own = {name: term for name, term in comparison.terms.items() if name in self.slopes}
-            self.blocks.append(block_slopes(own, s, ds, self.stats, self.errors, self.slopes, exact, self.fmt))
-
-    def finish(self) -> None:
-        """The value and the gradients of the inputs."""
-        self.blocks = [(g + self._noise(dg), np.zeros_like(g)) for g, dg in self.blocks]
-        self.slope_errors = {name: np.zeros_like(np.asarray(x)) for name, x in self.slopes.items()}
-        super().finish()
+    def spread_of_statistics(self) -> dict[str, Array]:
+        """Errors of 0, as the statistics move instead, all but the mass of a set of positives, which is exact."""
+        for name, size in super().spread_of_statistics().items():
+            x = self.stats[name]
+            self.stats[name], self.errors[name] = self.passed_on(
+                x, size * (np.arange(x.shape[1]) < 2 if x.ndim == 2 else 1.0)
+            )
+        return dict(self.errors)
 
     def _value(self) -> None:
         parts = self.weighted(self.rows + self._noise(self.row_errors))
@@ -165,10 +146,10 @@ class RandomWalk(Analysis):
         self.moved[name] = self.moved.get(name, 0.0) + size + self._noise(error)
 
 
-def _copies(plan: Any) -> int:
-    """The uses of an input: its roundings are the same each time, n effects sqrt(n) times those of others."""
+def _repeats(plan: Any) -> float:
+    """The root of the uses of an input: its roundings are the same each time, n effects sqrt(n) those of others."""
     rows = [x for c in plan.comparisons for x in vars(c.logits).values() if isinstance(x, Rows)]
-    return max([1, *Counter(part.name for x in rows for part in x.parts).values()])
+    return math.sqrt(max([1, *Counter(part.name for x in rows for part in x.parts).values()]))
 
 
 def _shared_rows(logits: Any) -> list[Rows]:

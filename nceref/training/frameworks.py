@@ -6,7 +6,7 @@ from typing import Any
 
 from nceref.engine.arguments import choose_reduction, converted, named
 from nceref.errors import DerivativeError, InputError
-from nceref.losses import FAMILY, LossFunction, differentiable
+from nceref.losses import FAMILY, LossFunction
 from nceref.registry import names, unknown
 from nceref.spec import Scalar
 
@@ -80,7 +80,7 @@ def check_learned(loss: LossFunction, learned: Iterable[str], constant: str) -> 
     constant of the loss: its gradient would be missing without a word.
     """
     for name in learned:
-        if name not in differentiable(loss.declaration):
+        if name not in loss.declaration.differentiable:
             msg = f"`{name}` gets no gradient: {loss.name} takes it as a constant; pass {constant.format(name)}"
             raise InputError(msg)
 

@@ -26,7 +26,6 @@ import numpy as np
 from nceref import exact, get_loss, registry
 from nceref.checks import run
 from nceref.checks.cases import GEOMETRIES, SIZES, cases
-from nceref.losses import differentiable
 from nceref.output import files
 from nceref.tolerance import close
 
@@ -83,7 +82,7 @@ def checksum(loss, case):
 def statement(loss):
     """What a loss says, as text: its formula, and how rows become a value."""
     parts = sources(loss.formula) | sources(exact.reduce_rows)
-    gradients = differentiable(loss)
+    gradients = loss.differentiable
     return "\n".join([*(parts[name] for name in sorted(parts)), repr((loss.has_rows, loss.mean_over, gradients))])
 
 
@@ -130,7 +129,7 @@ def unpacked(loss, case, numbers):
     """Numbers of an entry by name, in the shapes of the inputs."""
     if len(numbers) == 1:
         return {"value": float(numbers[0])}
-    names = [name for name in differentiable(loss) if case.inputs.get(name) is not None]
+    names = [name for name in loss.differentiable if case.inputs.get(name) is not None]
     shapes = [np.shape(case.inputs[name]) for name in names]
     ends = np.cumsum([1, *(int(np.prod(shape)) for shape in shapes)])
     parts = np.split(numbers, ends)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 from nceref import config, get_loss
 from nceref.engine import passes, settings
+from nceref.engine.processes import in_processes
 
 rng = np.random.default_rng(0)
 Z = rng.standard_normal((2, 20, 8))
@@ -79,6 +81,33 @@ def test_a_spawned_process_gets_the_same_bits():
     assert queue.get() == expected
     child.join()
     assert child.exitcode == 0
+
+
+def worked(x, y):
+    """Work of which one piece ends in an error, and others would take longer than any test."""
+    if x == "wrong":
+        msg = "wrong"
+        raise ValueError(msg)
+    if x == "slow":
+        time.sleep(3600)
+    return x * y
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_results_of_shared_work_come_in_order(processes):
+    assert list(in_processes(worked, range(5), range(5), processes=processes)) == [0, 1, 4, 9, 16]
+
+
+def test_an_error_of_one_process_ends_those_that_share_the_work():
+    with pytest.raises(ValueError, match="wrong"):
+        list(in_processes(worked, ["wrong", *["slow"] * 4], range(5), processes=2))
+
+
+def test_nobody_waits_for_work_of_which_no_more_is_wanted():
+    results = in_processes(worked, [3, *["slow"] * 4], range(1, 6), processes=2)
+    assert next(results) == 3
+    results.close()
+    assert multiprocessing.active_children() == []
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")

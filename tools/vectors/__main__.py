@@ -5,9 +5,9 @@ Takes four minutes on two cores.
 
 import sys
 from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
+from nceref.engine.processes import in_processes
 from nceref.engine.settings import process_count
 from nceref.losses import all_losses, get_loss
 from nceref.output.files import replace
@@ -44,8 +44,7 @@ def on_ranks(name: str) -> tuple[RanksCase, ...]:
 def made(make: Callable[[str], tuple[Any, ...]], names: Iterable[str]) -> dict[str, tuple[Any, ...]]:
     """The cases of each loss, made side by side."""
     names = list(names)
-    with ProcessPoolExecutor(process_count()) as pool:
-        return dict(zip(names, pool.map(make, names), strict=True))
+    return dict(zip(names, in_processes(make, names, processes=process_count()), strict=True))
 
 
 def write(files: dict[str, bytes]) -> None:

@@ -25,7 +25,7 @@ from nceref.engine.bound_loss import BoundLoss
 from nceref.engine.entry_point import entry_point
 from nceref.engine.parameters import INVERSE_TEMPERATURES, at_temperature, judged_temperature
 from nceref.errors import InputError
-from nceref.losses import LossFunction, input_gradients
+from nceref.losses import LossFunction
 from nceref.output.text import shown
 from nceref.spec import Array, Labels, Loss, Scalar
 from nceref.tolerance.implementation import FORMATS, implementation_bounds
@@ -317,7 +317,7 @@ def _reference(bound: BoundLoss, reduction: str, cotangent: Any) -> tuple[Any, d
     evaluation = bound.evaluate(reduction, keep=True)
     if reduction == "none" and cotangent is None:
         cotangent = np.ones_like(evaluation.rows)
-    return evaluation.value(reduction), input_gradients(bound, evaluation, cotangent)
+    return evaluation.value(reduction), bound.gradients(evaluation, cotangent)
 
 
 def _on_kink(bound: BoundLoss, dtype: str) -> bool:

@@ -1,7 +1,6 @@
 """From a caller's arrays in chunks to a bound loss that has not read them."""
 
-import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -9,8 +8,9 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_array_api_obj
 
-from nceref.engine.arguments import bind, converted, named
+from nceref.engine.arguments import checked_arguments, converted
 from nceref.engine.arrays import as_plain, check_chunks, plain, promoted
+from nceref.engine.chunked.tasks import checked_chunk, largest_weights
 from nceref.engine.chunks import ChunkedArray, ChunkedTable, is_chunked
 from nceref.engine.plan import Plan
 from nceref.spec import Array, Loss
@@ -57,18 +57,12 @@ class ChunkedLoss:
         return next(p for p in self.loss.parameters if isinstance(p, Array) and p.name == name)
 
 
-def chunked_loss(loss: Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ChunkedLoss:
-    """Check the arguments of a loss of which at least one is an array of Dask.
+def chunked_loss(loss: Loss, caller: Mapping[str, Any]) -> ChunkedLoss:
+    """Check the arguments of a loss, by name, of which at least one is an array of Dask.
 
-    Vectors, one number a row, and tables of weights are read now; matrices of rows are not. Parameters as for
-    `bound_loss`.
-
-    Raises
-    ------
-    InputError
-        For an argument that the loss refuses, as far as shape and dtype tell; for masked chunks and unknown sizes.
+    Vectors, one number a row, and tables of weights are read now; matrices of rows are not. Raises `InputError` for an
+    argument that the loss refuses, as far as shape and dtype tell; for masked chunks and unknown sizes.
     """
-    caller = named(loss, args, kwargs)
     matrices = {p.name: p for p in loss.parameters if isinstance(p, Array) and len(p.shape) > 1}
     passed = {name: checked(name, x) if is_chunked(x) else x for name, x in caller.items()}
     passed |= {name: _in_memory(name, x) for name, x in passed.items() if name in matrices and not is_chunked(x)}
@@ -79,15 +73,13 @@ def chunked_loss(loss: Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
     described = {
         name: _table(name, x) if matrices[name].like == "mask" else _described(name, x) for name, x in arrays.items()
     }
-    bound = bind(loss, (), {name: described[name] if name in arrays else _computed(x) for name, x in passed.items()})
-    return ChunkedLoss(loss, bound, arrays, {name: x for name, x in passed.items() if is_chunked(x)})
+    read_now = {name: _computed(x) for name, x in passed.items() if name not in arrays}
+    in_chunks = {name: x for name, x in passed.items() if is_chunked(x)}
+    return ChunkedLoss(loss, checked_arguments(loss, described | read_now), arrays, in_chunks)
 
 
 def checked(name: str, x: Any) -> Any:
     """An array of Dask, each chunk of which is refused where it is computed unless it is what Dask says."""
-    # Every import of the losses comes by here: what workers need is left to them.
-    from nceref.engine.chunked.tasks import checked_chunk
-
     check_chunks(name, x)
     # What has no axes is read, and checked as a number.
     return x.map_blocks(partial(checked_chunk, name, x.dtype), dtype=x.dtype, meta=x._meta) if x.ndim else x
@@ -96,11 +88,6 @@ def checked(name: str, x: Any) -> Any:
 def read(name: str, x: Any) -> Any:
     """An argument in memory, chunk by chunk checked where it is an array of Dask."""
     return _computed(checked(name, x)) if is_chunked(x) else x
-
-
-def all_read(loss: Loss, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a loss by name, in memory; parameters and errors as for `chunked_loss`."""
-    return {name: read(name, x) for name, x in named(loss, args, kwargs).items()}
 
 
 def _computed(x: Any) -> Any:
@@ -147,8 +134,6 @@ def _table(name: str, x: Any) -> ChunkedArray:
     """A table of weights, of which the largest of each row are read."""
     import dask
 
-    from nceref.engine.chunked.tasks import largest_weights
-
     described = _described(name, x)
     if x.ndim != 2 or x.chunks[0] != x.chunks[1]:
         # Of another shape, which is refused later.
@@ -163,13 +148,3 @@ def _table(name: str, x: Any) -> ChunkedArray:
     )[0]
     both = [np.concatenate([np.max([block[k] for block in row], axis=0) for row in maxima]) for k in (0, 1)]
     return ChunkedTable(name, described.shape, x.dtype, described.spans, described.like, both[0], both[1])
-
-
-def vectors_alone(loss: Loss) -> bool:
-    """Whether all arrays of a loss are vectors, which are read."""
-    return not any(isinstance(p, Array) and len(p.shape) > 1 for p in loss.parameters)
-
-
-def any_chunked(args: Iterable[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Whether an argument is an array of Dask."""
-    return "dask.array" in sys.modules and any(is_chunked(x) for x in (*args, *kwargs.values()))

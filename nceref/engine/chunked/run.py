@@ -4,77 +4,82 @@ import sys
 import warnings
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from nceref.engine.arguments import checked_cotangent, choose_reduction, named
+from nceref.engine.arguments import check_cotangent, checked_cotangent
 from nceref.engine.arrays import RangeError
+from nceref.engine.bound_loss import BoundLoss, bound_loss
 from nceref.engine.chunked import tasks
-from nceref.engine.chunked.arguments import ChunkedLoss, all_read, chunked_loss, read, vectors_alone
+from nceref.engine.chunked.arguments import ChunkedLoss, chunked_loss, read
 from nceref.engine.chunked.graph import Graph
 from nceref.engine.chunks import is_chunked
 from nceref.errors import ClusterError, InputError
 from nceref.output.text import reason
-from nceref.spec import Loss
+from nceref.spec import Array, Loss
 
 
-def value(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], reduction: str, compute: bool) -> Any:
-    """The value of a loss of arrays in chunks; parameters and errors as for `value_and_grad`."""
-    loss: Loss = function.declaration
-    if vectors_alone(loss):
-        in_memory = function(**all_read(loss, args, kwargs), reduction=reduction)
-        return in_memory if compute else _in_chunks(in_memory)
-    bound, graph = _graph(loss, args, kwargs, reduction)
-    lazy = _Collections(bound, graph, graph.head(None), {}).value(reduction)
-    return _finished(bound, lazy, {})[0] if compute else lazy
+@dataclass(frozen=True, eq=False)
+class LossInChunks:
+    """A loss with the arguments of a call, of which at least one is an array of Dask; none has been read.
 
-
-def value_and_grad(
-    function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], reduction: str, cotangent: Any, compute: bool
-) -> tuple[Any, dict[str, Any]]:
-    """Value and gradients of a loss of arrays in chunks.
-
-    Parameters
+    Attributes
     ----------
-    function : LossFunction
-        The loss; one of vectors alone reads them, and computes them in this process.
-    args, kwargs : tuple, mapping
-        Its arguments by position and by name, at least one an array of Dask.
-    reduction : {"mean", "sum", "none"}
-        How rows become a value.
-    cotangent : array or None
-        One number a row, with "none".
+    loss : Loss
+        One of vectors alone reads them, and is computed in this process.
+    given : mapping
+        The arguments by name, as the caller passed them.
     compute : bool
         Whether the value is a number, and gradients are arrays whose chunks are there; else all are collections of
         Dask that nothing has computed.
-
-    Returns
-    -------
-    value : float or array
-    grad : dict
-        Of each input that is in chunks, an array of Dask in the same chunks; of a scalar, a float.
-
-    Raises
-    ------
-    InputError
-        For an argument that the loss cannot take; the entries of chunks are looked at where they are computed.
-    ClusterError
-        If workers or their scheduler are lost for good.
     """
-    loss: Loss = function.declaration
-    if vectors_alone(loss):
-        own = {**all_read(loss, args, kwargs), "reduction": reduction, "cotangent": read("cotangent", cotangent)}
-        value, grads = function.value_and_grad(**own)
-        given = named(loss, args, kwargs)
-        out = {name: _in_chunks(grad, given.get(name), compute) for name, grad in grads.items()}
-        return (value if compute else _in_chunks(value)), out
-    bound, graph = _graph(loss, args, kwargs, reduction)
-    head = graph.head(None if cotangent is None else partial(checked_cotangent, loss, read("cotangent", cotangent)))
-    collections = _Collections(bound, graph, head, graph.gradients(head))
-    lazy, grads = collections.value(reduction), {name: collections.gradient(name) for name in collections.keys}
-    return _finished(bound, lazy, grads) if compute else (lazy, grads)
+
+    loss: Loss
+    given: Mapping[str, Any]
+    compute: bool
+
+    def in_memory(self) -> BoundLoss:
+        """The loss with all of its arguments read."""
+        return bound_loss(self.loss, (), {name: read(name, x) for name, x in self.given.items()})
+
+    def value(self, reduction: str) -> Any:
+        """The value, or the rows; errors as for `value_and_grad`."""
+        if self._vectors_alone:
+            value = self.in_memory().value(reduction)
+            return value if self.compute else _in_chunks(value)
+        bound, graph = self._graph(reduction)
+        lazy = _Collections(bound, graph, graph.head(None), {}).value(reduction)
+        return _finished(bound, lazy, {})[0] if self.compute else lazy
+
+    def value_and_grad(self, reduction: str, cotangent: Any) -> tuple[Any, dict[str, Any]]:
+        """The value and the gradients: of an input in chunks an array of Dask in the same chunks, of a scalar a float.
+
+        Raises `InputError` for an argument that the loss cannot take, and `ClusterError` if workers or their scheduler
+        are lost for good.
+        """
+        check_cotangent(self.loss, reduction, cotangent)
+        if self._vectors_alone:
+            value, grads = self.in_memory().value_and_grad(reduction, read("cotangent", cotangent))
+            out = {name: _in_chunks(grad, self.given.get(name), self.compute) for name, grad in grads.items()}
+            return (value if self.compute else _in_chunks(value)), out
+        bound, graph = self._graph(reduction)
+        checked = None if cotangent is None else partial(checked_cotangent, self.loss, read("cotangent", cotangent))
+        head = graph.head(checked)
+        collections = _Collections(bound, graph, head, graph.gradients(head))
+        lazy, grads = collections.value(reduction), {name: collections.gradient(name) for name in collections.keys}
+        return _finished(bound, lazy, grads) if self.compute else (lazy, grads)
+
+    @property
+    def _vectors_alone(self) -> bool:
+        return not any(isinstance(p, Array) and len(p.shape) > 1 for p in self.loss.parameters)
+
+    def _graph(self, reduction: str) -> tuple[ChunkedLoss, Graph]:
+        bound = chunked_loss(self.loss, self.given)
+        _advise(bound)
+        return bound, Graph(bound, reduction)
 
 
 def _in_chunks(x: Any, like: Any = None, in_memory: bool = False) -> Any:
@@ -103,12 +108,6 @@ def _advise(bound: ChunkedLoss) -> None:
     else:
         return
     warnings.warn(f"`{name}`: {count} chunks of {max(x.chunks[0]):,} rows {what}", stacklevel=6)
-
-
-def _graph(loss: Loss, args: Any, kwargs: Any, reduction: str) -> tuple[ChunkedLoss, Graph]:
-    bound = chunked_loss(loss, args, kwargs)
-    _advise(bound)
-    return bound, Graph(bound, choose_reduction(loss, reduction))
 
 
 class _Collections:

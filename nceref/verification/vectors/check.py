@@ -88,24 +88,15 @@ def check_all(
     check : callable
         As `check_vectors`; other processes must be able to import it.
 
-    Yields
-    ------
-    CheckedVectors
+    Returns
+    -------
+    iterator of CheckedVectors
         In order.
     """
+    from nceref.engine.processes import in_processes
     from nceref.engine.settings import process_count
 
-    workers = min(process_count(), len(cases))
-    if workers == 1:
-        yield from (check(loss, each) for loss, each in cases.items())
-        return
-    # Missing where no process can be started.
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
-    # A fresh interpreter for each worker: a fork of a process with threads, such as a progress bar's, may hang.
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(check, cases, cases.values())
+    return in_processes(check, cases, cases.values(), processes=min(process_count(), len(cases)))
 
 
 def _contradictions(case: VectorCase, name: str) -> Iterator[str]:

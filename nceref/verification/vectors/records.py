@@ -12,7 +12,7 @@ import numpy as np
 from nceref.cases.records import Probe
 from nceref.engine.arguments import bind
 from nceref.errors import InputError
-from nceref.losses import differentiable, get_loss
+from nceref.losses import get_loss
 from nceref.output.text import shown
 from nceref.targets.protocol import INTEGER, encoded, hex_of
 from nceref.tolerance.analysis import Bounds
@@ -225,7 +225,7 @@ def _check_outputs(loss: str, arguments: Mapping[str, Any], outputs: Mapping[str
     except InputError as error:
         msg = f"{where}: the loss refuses its arguments: {error}"
         raise InputError(msg) from None
-    given = (name for name in differentiable(declared) if inputs.get(name) is not None)
+    given = (name for name in declared.differentiable if inputs.get(name) is not None)
     known = {VALUE: (), **{f"grad.{name}": np.shape(inputs[name]) for name in given}}
     for name, output in outputs.items():
         if name not in known:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from slow import partly_slow
 
 from nceref import InputError, config, get_loss, losses
 from nceref.checks.cases import cases
-from nceref.engine import similarity, ties
+from nceref.engine import arrays, libraries, similarity, ties
 from nceref.engine.arguments import real_array
 from nceref.engine.chunked import run
 from nceref.engine.namespaces import array_namespace
@@ -170,6 +171,15 @@ def test_dask_is_not_imported_for_arrays_in_memory():
     code = f"import sys; from nceref import losses; {call}; print('dask' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_of_arrays_in_memory_it_is_asked_once_whether_they_are_dasks(monkeypatch):
+    calls = []
+    for module in (libraries, arrays):
+        ask = partial(lambda name, *values: calls.append((name, len(values))) or False, module.__name__)
+        monkeypatch.setattr(module, "is_chunked", ask)
+    losses.nt_xent.value_and_grad(X, Y, temperature=0.2)
+    assert calls == [("nceref.engine.libraries", 3)]
 
 
 def test_nothing_is_computed_before_it_is_asked_for():

@@ -15,7 +15,7 @@ from nceref import InputError
 from nceref.exact.number_systems import Floats
 from nceref.exact.reference import arguments, mapped
 from nceref.exact.reverse_mode import ReverseMode, Variable, backward, value_of
-from nceref.losses import differentiable, get_loss
+from nceref.losses import get_loss
 from nceref.output.schema import check
 from nceref.targets.frameworks import Trouble
 from nceref.targets.ranks.contract import split_inputs
@@ -64,7 +64,7 @@ def left_by(made):
     """Values and gradients of ranks that share their variables, as a gather with gradients lets them."""
     loss, count = get_loss(made.joined.loss).declaration, joined_rows(made.joined)
     base, inputs = Floats(), made.joined.arguments
-    split, learned = split_inputs(loss, inputs), [n for n in differentiable(loss) if n in inputs]
+    split, learned = split_inputs(loss, inputs), [n for n in loss.differentiable if n in inputs]
     given = arguments(loss, base, {p.name: inputs.get(p.name) for p in loss.parameters})
     variable = partial(Variable, base)
     ranks = made.contract.rows(count)
