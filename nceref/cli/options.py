@@ -7,9 +7,6 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from nceref.output import files
-from nceref.output.json_text import json_object
-
 
 def pairs(option: str, given: Iterable[str]) -> dict[str, Any]:
     """The values of ``K=V`` options by name.
@@ -53,22 +50,6 @@ def _value(text: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return text
-
-
-def failures(path: str) -> dict[str, str]:
-    """Expected failures by id: a JSON object of reasons, or lines of an id and its reason; ``#`` begins a comment."""
-    text = files.read_text(path, "--expected-failures")
-    if text.lstrip().startswith(("{", "[")):
-        lines = list(json_object(path, text).items())
-    else:
-        kept = (line.split("#", 1)[0].strip().partition(" ") for line in text.splitlines())
-        lines = [(name, reason) for name, _, reason in kept if name]
-    for name, reason in lines:
-        if not (isinstance(reason, str) and reason.strip()):
-            msg = f"{path}: {name!r} has no reason; write the id, a space and why it fails"
-            raise click.UsageError(msg)
-    # A line may be "id: reason" as well.
-    return {name.removesuffix(":"): reason.strip() for name, reason in lines}
 
 
 def refuse_but(context: click.Context, taken: set[str], why: str) -> None:

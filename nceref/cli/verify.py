@@ -197,20 +197,21 @@ def _print_conventions() -> None:
 
 
 def _options(given: dict[str, Any]) -> dict[str, Any]:
-    from nceref.cli.options import failures, pairs
+    from nceref.cases.expected_failures import expected_failures_in
+    from nceref.cli.options import pairs
 
     same = (
         "loss", "call", "framework", "device", "suite", "algorithm", "seed", "timeout", "isolate", "modes",
         "require_grad",
     )  # fmt: skip
-    reasons = failures(given["expected_failures"]) if given["expected_failures"] else None
+    file = given["expected_failures"]
     return {
         **pairs("--set", given["settings"]),
         **{name: given[name] for name in same},
         "init": pairs("--init", given["init"]),
         "param": pairs("--param", given["param"]) or None,
         "case": list(given["cases"]) or None,
-        "expected_failures": reasons,
+        "expected_failures": expected_failures_in(file, "--expected-failures") if file else None,
         "dtype": list(given["dtype"]),
         "repro": bool(given["repro_file"]),
         **{name: given[name] for name in _WITHOUT_DEFAULT if given[name] is not None},

@@ -11,6 +11,7 @@ from nceref.cases.aliases import match_input
 from nceref.cases.corpus.files import read_inputs
 from nceref.cases.corpus.geometries import SUITES
 from nceref.cases.corpus.resizing import NO_RESIZING, Resizing, parse_shape
+from nceref.cases.expected_failures import ExpectedFailure, read_expected_failures
 from nceref.cases.former_ids import current, warn_of_former
 from nceref.cases.parametrization import candidates, described, parse_parametrization
 from nceref.diagnosis.conventions import CONVENTIONS
@@ -93,7 +94,7 @@ class Request:
     isolate: bool = False
     cases: tuple[str, ...] = ()
     require_grad: bool = False
-    expected_failures: Mapping[str, Any] = field(default_factory=dict)
+    expected_failures: Mapping[str, ExpectedFailure] = field(default_factory=dict)
     explain: bool = False
     repro: bool = False
     param: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -274,7 +275,8 @@ def _checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
         **dict.fromkeys(("suite", "algorithm"), lambda name, x: one_of(name, x, _WORDS[name])),
         **dict.fromkeys(_FLAGS, lambda name, x: one_of(name, x, (True, False))),
         **dict.fromkeys(("call", "device", "framework"), _text),
-        **dict.fromkeys(("init", "expected_failures", "param"), _named_values),
+        **dict.fromkeys(("init", "param"), _named_values),
+        "expected_failures": lambda name, x: read_expected_failures(x),
         "case": lambda name, x: _texts(name, x),
         "modes": _modes,
         "dtype": lambda name, x: _formats(x),
@@ -310,8 +312,7 @@ def _modes(name: str, value: Any) -> tuple[str, ...]:
 
 def _named_values(name: str, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        what = "map result ids to reasons" if name == "expected_failures" else "map names of arguments to values"
-        msg = f"`{name}` must {what}, got {shown(value)}"
+        msg = f"`{name}` must map names of arguments to values, got {shown(value)}"
         raise InputError(msg)
     return value
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from nceref.cases.records import ExpectedFailure
+from nceref.cases.expected_failures import ExpectedFailure
 from nceref.output.text import shown
 from nceref.targets.peers.peer import installed_version
 from nceref.verification.manifest.keys import NEEDED_OF_FAILURE, OF_FAILURE, is_tables, wrong_keys

@@ -9,8 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from nceref.cases.judge import expected_failure_of
-from nceref.cases.records import ExpectedFailure
+from nceref.cases.expected_failures import ExpectedFailure, first_matching
 from nceref.errors import InputError
 from nceref.output import files
 from nceref.output.text import printable, shown
@@ -74,7 +73,7 @@ class ManifestTarget:
 
     def place_of_result(self, id: str) -> tuple[str, int]:
         """File and line of what is about a result: its expected failure, or else the table."""
-        name = expected_failure_of(id, self.expected)
+        name = first_matching(id, self.expected)
         place = self.place() if name is None else self.place_of(name)
         return place.rpartition(":")[0], line_of(place)
 

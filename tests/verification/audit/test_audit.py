@@ -4,13 +4,13 @@ import json
 from dataclasses import replace
 
 import pytest
+from nceref.verification.audit.known import Difference
 
 from nceref.cases.records import Diagnosis, DiagnosisPart, Result
 from nceref.targets.peers import peer
 from nceref.verification.audit import audit
 from nceref.verification.audit import page as audit_page
 from nceref.verification.audit import ranks as audit_ranks
-from nceref.verification.audit.known import Difference
 from nceref.verification.report import Report
 
 TARGETS = {target.name: (held, target) for held in peer.peers().values() for target in held.targets}

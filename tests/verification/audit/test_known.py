@@ -2,10 +2,11 @@
 
 from importlib.resources import as_file, files
 
+from nceref.verification.audit.known import FILE, PACKAGE, Difference, known
+
 from nceref.diagnosis.conventions import CONVENTIONS
 from nceref.targets.peers.peer import get, peers
 from nceref.verification.audit.audit import DTYPES
-from nceref.verification.audit.known import FILE, PACKAGE, Difference, known
 from nceref.verification.manifest.read import read_manifest
 
 ENTRY = Difference(
