@@ -16,7 +16,7 @@ from nceref.output.text import printable, shown
 from nceref.output.words import alike, did_you_mean
 from nceref.verification.conformance.target import Target
 from nceref.verification.manifest.expected_failures import read_failures
-from nceref.verification.manifest.keys import DEFAULTS, KEYS, NEEDED, is_tables, is_text, kind, no_key, wrong_keys
+from nceref.verification.manifest.keys import DEFAULTS, KEYS, NEEDED, TABLES, kind, no_key, wrong_keys
 from nceref.verification.manifest.toml_lines import TomlLines
 
 FILE, PROJECT = "nceref.toml", "pyproject.toml"
@@ -165,7 +165,7 @@ def read_manifest(path: str | os.PathLike[str], option: str = "--manifest") -> M
     def place(*keys: str | int) -> str:
         return f"{named}:{lines.of(*prefix, *keys)}"
 
-    if not is_tables(tables := content.get("target", [])):
+    if not TABLES.fits(tables := content.get("target", [])):
         msg = f"{place('target')}: `target` must be an array of tables, {EXAMPLE}, got {kind(tables)}"
         raise InputError(msg)
     unknown = [f"{place(key)}: {no_key(key, _TABLES, 'a manifest')}" for key in content if key not in _TABLES]
@@ -233,8 +233,12 @@ def _entry(table: Mapping[str, Any], folder: Path, place: Callable[..., str]) ->
     expected = read_failures(table, place)
     problems = [*wrong_keys(table, KEYS, "a target", NEEDED, place), *expected.problems]
     problems += _wrong_settings(table, place)
-    function = _from(folder, table["target"]) if is_text(table.get("target")) else ""
-    name = table["name"] if is_text(table.get("name")) else str(Target(function, "")) or f"line-{line_of(place())}"
+    function = _from(folder, table["target"]) if KEYS["target"].fits(table.get("target")) else ""
+    name = (
+        table["name"]
+        if KEYS["name"].fits(table.get("name"))
+        else str(Target(function, "")) or f"line-{line_of(place())}"
+    )
     target = None if problems else _target(table, function, name, folder, expected.by_id)
     return ManifestTarget(name, target, expected.by_id, tuple(problems), place, table, expected.keys)
 
