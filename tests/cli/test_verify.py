@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from click.testing import CliRunner
 
+from nceref.cli import main
 from nceref.cli import nceref as cli
 from nceref.cli.options import pairs
 from nceref.targets import runner
