@@ -202,7 +202,7 @@ experiments: $(VENV)/installed-dev
 	$(BIN)/python -m tools.analogues
 
 audit: $(VENV)/installed-peers
-	$(BIN)/python -c "from nceref.verification.audit.ranks import update; update('docs/audit.md')"
+	$(BIN)/python -c "from nceref.verification.audit.page import update; update('docs/audit.md')"
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -12,7 +12,7 @@ from nceref.output.markdown import escaped
 from nceref.targets.peers.peer import peers
 from nceref.theory import derivation, prove
 from nceref.theory.chain import BrokenError, equal
-from nceref.verification.audit import known
+from nceref.verification.audit.audit import is_on_ranks, known
 from tools import notebook
 from tools.site import gradients, links, subjects, words
 from tools.site.pages import ROOT, pages, places
@@ -70,10 +70,10 @@ def test_a_page_has_every_known_difference_of_released_packages(name):
     rows = [line for line in text.splitlines() if "| `nceref verify " in line]
     ways = [way for target in targets.values() for way in target.ranks]
     assert len(rows) == len(targets) + len(ways)
-    for entry in known.known():
-        if entry.target in targets:
-            own = [row for row in rows if f"verify {entry.target}" in row and escaped(entry.reason) in row]
-            assert any(("--ranks" in row) == (entry.ranks is not None) for row in own), entry
+    for entry, differences in known():
+        for each in differences if entry.table["target"] in targets else ():
+            own = [row for row in rows if f"verify {entry.table['target']}" in row and escaped(each["reason"]) in row]
+            assert any(("--ranks" in row) == is_on_ranks(entry) for row in own), (entry.name, each)
 
 
 def test_a_chapter_states_published_and_computed_numbers():

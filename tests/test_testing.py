@@ -10,7 +10,8 @@ from programs import plain
 from sweep import sweep
 
 from nceref import testing
-from nceref.cases.records import ExpectedFailure, Result
+from nceref.cases.expected_failures import ExpectedFailure
+from nceref.cases.records import Result
 from nceref.errors import InputError, OneValueWarning
 from nceref.targets.process.child import ChildRunner
 from nceref.testing import Check, Target, assert_conforms, checks, parametrize_with_checks

@@ -1,13 +1,12 @@
 """Compares what a target answered with the reference, quantity by quantity, each with its own bound."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from nceref.cases.former_ids import current, warn_of_former
-from nceref.cases.records import ExpectedFailure, Observation, Outcome, Probe, Result, Status
+from nceref.cases.records import Observation, Outcome, Probe, Result, Status
 from nceref.output.limits import DIGITS, digits_of, guaranteed, stable
 from nceref.spec import Array
 from nceref.tolerance.implementation import FORMATS
@@ -203,53 +202,3 @@ def of_bound(result: Result) -> float | None:
     if result.error is None or result.bound is None:
         return None
     return 0.0 if result.error == 0 else (result.error / result.bound if result.bound > 0 else math.inf)
-
-
-def mark_expected_failures(results: list[Result], reasons: Mapping[str, str | ExpectedFailure]) -> list[Result]:
-    """The results with expected failures marked: ``xfail``, or ``xpass`` if they pass.
-
-    `reasons` maps result ids, with ``*`` for any letters, to the reason why they fail; an `ExpectedFailure` may be
-    allowed to pass. Of several names that a result has, the first one says why it fails and whether it may pass. A name
-    that matches nothing that was judged becomes a failure of its own, at the end of the results: it is out of date.
-    """
-    from dataclasses import replace
-
-    warn_of_former(reasons)
-    marks: dict[str, Status] = {"fail": "xfail", "error": "xfail", "pass": "xpass"}
-    strict = {name: getattr(reason, "strict", True) for name, reason in reasons.items()}
-    used, failing, out = set[str](), set[str](), []
-    for result in results:
-        names = expected_failures_of(result.id, reasons)
-        if not names or result.status not in marks:
-            out.append(result)
-            continue
-        used.update(names)
-        passes, reason = result.status == "pass", reasons[names[0]]
-        failing.update(() if passes else names)
-        if passes and strict[names[0]] is not True:
-            out.append(result)
-            continue
-        why = f"expected to fail ({reason}), but it passes" if passes else f"{result.why} [{reason}]"
-        out.append(replace(result, status=marks[result.status], why=why))
-    for name in reasons:
-        if name not in used or (strict[name] == "some" and name not in failing):
-            nothing = "none of its results does" if name in used else "there is no such result"
-            why = f"expected to fail, but {nothing}; remove it from the expected failures"
-            out.append(Result(name, "", OUT_OF_DATE, "fail", None, None, None, why))
-    return out
-
-
-OUT_OF_DATE = "expected-failure"
-"""Quantity of the result that stands for an expected failure which matches none."""
-
-
-def expected_failures_of(id: str, names: Iterable[str]) -> list[str]:
-    """The names, with ``*`` for any letters, that a result has or had."""
-    from fnmatch import fnmatchcase
-
-    return [name for name in names if id == current(name) or fnmatchcase(id, current(name))]
-
-
-def expected_failure_of(id: str, names: Iterable[str]) -> str | None:
-    """The first name of `expected_failures_of`, which says why the result fails; None for none."""
-    return next(iter(expected_failures_of(id, names)), None)

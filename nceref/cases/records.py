@@ -251,28 +251,3 @@ class Diagnosis:
         parts = [asdict(part) for part in self.parts]
         first = {"id": self.id, "sentence": self.sentence}
         return first | fields | {"threads": list(self.threads), "parts": parts}
-
-
-@dataclass(frozen=True)
-class ExpectedFailure:
-    """The reason why results are expected to fail, and what holds if they pass.
-
-    Attributes
-    ----------
-    reason : str
-    link : str
-        Address of a page that says more; may be empty.
-    strict : bool or "some"
-        Whether each result that passes is a failure; ``some``: only where none of them fails.
-    diagnosis : str
-        Id of what explains the difference; may be empty.
-    """
-
-    reason: str
-    link: str = ""
-    strict: bool | Literal["some"] = True
-    diagnosis: str = ""
-
-    def __str__(self) -> str:
-        reason = self.reason.removesuffix(".") if self.link else self.reason
-        return ", ".join(filter(None, (self.diagnosis, reason, self.link)))

@@ -8,8 +8,6 @@ import click
 from click.core import ParameterSource
 
 from nceref.cli.common import C, file_name
-from nceref.output import files
-from nceref.output.json_text import json_object
 from nceref.verification.options import OPTIONS, Option
 
 
@@ -41,22 +39,6 @@ def _value(text: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return text
-
-
-def failures(path: str) -> dict[str, str]:
-    """Expected failures by id: a JSON object of reasons, or lines of an id and its reason; ``#`` begins a comment."""
-    text = files.read_text(path, "--expected-failures")
-    if text.lstrip().startswith(("{", "[")):
-        lines = list(json_object(path, text).items())
-    else:
-        kept = (line.split("#", 1)[0].strip().partition(" ") for line in text.splitlines())
-        lines = [(name, reason) for name, _, reason in kept if name]
-    for name, reason in lines:
-        if not (isinstance(reason, str) and reason.strip()):
-            msg = f"{path}: {name!r} has no reason; write the id, a space and why it fails"
-            raise click.UsageError(msg)
-    # A line may be "id: reason" as well.
-    return {name.removesuffix(":"): reason.strip() for name, reason in lines}
 
 
 def refuse_but(context: click.Context, taken: set[str], why: str) -> None:
@@ -110,7 +92,9 @@ def _given(option: Option, words: Any) -> Any:
         case "values":
             return pairs(option.flag, words)
         case "failures":
-            return failures(words)
+            from nceref.cases.expected_failures import expected_failures_in
+
+            return expected_failures_in(words, option.flag)
         case "texts" | "formats":
             return list(words)
     return words

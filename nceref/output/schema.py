@@ -54,6 +54,11 @@ def check(content: Any, schema: Path, where: str, part: str = "") -> None:
         raise InputError(msg)
 
 
+def fits(content: Any, schema: Schema) -> bool:
+    """Whether a schema, as plain data, admits the data."""
+    return next(_problems(content, schema, schema, ""), None) is None
+
+
 @cache
 def _schema(path: Path) -> Any:
     return json.loads(read(path))
@@ -135,7 +140,9 @@ _RULES: Mapping[str, _Rule] = MappingProxyType(
         ),
         "const": _Rule(lambda x, limit: type(x) is type(limit) and x == limit, repr),
         "enum": _Rule(
-            lambda x, limit: isinstance(x, str) and x in limit, lambda limit: f"one of {', '.join(map(repr, limit))}"
+            # To Python, 1 is True.
+            lambda x, limit: any(type(x) is type(each) and x == each for each in limit),
+            lambda limit: f"one of {', '.join(map(repr, limit))}",
         ),
         "pattern": _Rule(_of(str, lambda x, limit: bool(_pattern(limit).search(x))), _size("text of the form")),
         "minimum": _Rule(_of(int | float, lambda x, limit: x >= limit), _size(">=")),

@@ -10,6 +10,7 @@ from nceref import __version__
 from nceref.cases.aliases import match_input
 from nceref.cases.corpus.files import read_inputs
 from nceref.cases.corpus.resizing import NO_RESIZING, Resizing, parse_shape
+from nceref.cases.expected_failures import ExpectedFailure, read_expected_failures
 from nceref.cases.former_ids import current, warn_of_former
 from nceref.cases.parametrization import candidates, described, parse_parametrization
 from nceref.diagnosis.conventions import CONVENTIONS
@@ -92,7 +93,7 @@ class Request:
     isolate: bool = False
     cases: tuple[str, ...] = ()
     require_grad: bool = False
-    expected_failures: Mapping[str, Any] = field(default_factory=dict)
+    expected_failures: Mapping[str, ExpectedFailure] = field(default_factory=dict)
     explain: bool = False
     repro: bool = False
     param: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -273,8 +274,7 @@ def _modes(name: str, value: Any) -> tuple[str, ...]:
 
 def _named_values(name: str, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        what = "map result ids to reasons" if name == "expected_failures" else "map names of arguments to values"
-        msg = f"`{name}` must {what}, got {shown(value)}"
+        msg = f"`{name}` must map names of arguments to values, got {shown(value)}"
         raise InputError(msg)
     return value
 
@@ -285,7 +285,7 @@ _READERS: Mapping[str, Callable[[Option, Any], Any]] = {
     "choice": lambda option, x: one_of(option.name, x, option.choices),
     "flag": lambda option, x: one_of(option.name, x, (True, False)),
     "values": lambda option, x: _named_values(option.name, x),
-    "failures": lambda option, x: _named_values(option.name, x),
+    "failures": lambda option, x: read_expected_failures(x),
     "modes": lambda option, x: _modes(option.name, x),
     "formats": lambda option, x: _formats(x),
     "integer": lambda option, x: integer(f"`{option.name}`", x, least=option.least, most=option.most),

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from nceref.cases.corpus.files import GIVEN
-from nceref.cases.judge import OUT_OF_DATE, UNSUPPORTED
+from nceref.cases.expected_failures import OUT_OF_DATE
+from nceref.cases.judge import UNSUPPORTED
 from nceref.cases.records import Result
 from nceref.output.words import as_code, counted, out_of
 from nceref.spec import Array

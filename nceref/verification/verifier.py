@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.cases.judge import mark_expected_failures
+from nceref.cases.expected_failures import mark_expected_failures
 from nceref.cases.records import RANDOM_WALK, Observation, Probe, Result
 from nceref.errors import SignatureError, TargetError
 from nceref.output.limits import at_most

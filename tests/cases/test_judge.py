@@ -1,4 +1,4 @@
-"""What is judged of one case, quantity by quantity; expected failures."""
+"""What is judged of one case, quantity by quantity."""
 
 import math
 from dataclasses import replace
@@ -9,8 +9,8 @@ from sweep import sweep
 
 from nceref import get_loss
 from nceref.cases.corpus.corpus import corpus
-from nceref.cases.judge import correct_bits, judge, mark_expected_failures, of_bound
-from nceref.cases.records import ExpectedFailure, Observation, Outcome
+from nceref.cases.judge import correct_bits, judge, of_bound
+from nceref.cases.records import Observation, Outcome
 
 pytestmark = pytest.mark.machine
 
@@ -96,38 +96,3 @@ def test_bits_that_are_right(error, bits):
 
 def test_an_error_beyond_all_numbers_leaves_no_bits():
     assert correct_bits(1e300, 1e-300, 53) == 0
-
-
-def test_expected_failures_are_strict_and_out_of_date_ones_are_said():
-    results = judge(Observation(PROBE, replace(right(), value=2 * PROBE.value)))
-    named = {f"{PROBE.id}/value": "factor", f"{PROBE.id}/grad.z1": "none", "no/such": "gone"}
-    by_quantity = {r.id: r.status for r in mark_expected_failures(results, named)}
-    assert by_quantity[f"{PROBE.id}/value"] == "xfail"
-    assert by_quantity[f"{PROBE.id}/grad.z1"] == "xpass"
-    assert by_quantity["no/such"] == "fail"
-    assert {r.id: r.status for r in mark_expected_failures(results, {"*/value": "all"})}[f"{PROBE.id}/value"] == "xfail"
-
-
-def marked(results, *named):
-    """Statuses by id, of which no two results have the same."""
-    out = mark_expected_failures(results, {id: ExpectedFailure("known", strict=strict) for id, strict in named})
-    return {r.id: r.status for r in out}
-
-
-def test_an_expected_failure_may_be_one_of_which_some_fail():
-    results = judge(Observation(PROBE, replace(right(), value=2 * PROBE.value)))
-    some = marked(results, ("*/value", "some"), ("*/grad.*", "some"), ("gone", "some"))
-    assert some[f"{PROBE.id}/value"] == "xfail"
-    assert some[f"{PROBE.id}/grad.z1"] == "pass"
-    assert {id for id, status in some.items() if status == "fail"} == {"*/grad.*", "gone"}
-    assert "fail" not in marked(results, ("*", "some")).values()
-
-
-def test_of_several_expected_failures_the_first_decides_and_the_others_are_in_use():
-    results = judge(Observation(PROBE, replace(right(), value=2 * PROBE.value)))
-    assert marked(results, ("*", False), (f"{PROBE.id}/grad.z1", True))[f"{PROBE.id}/grad.z1"] == "pass"
-    strict = marked(results, (f"{PROBE.id}/grad.z1", True), ("*", "some"))
-    assert (strict[f"{PROBE.id}/grad.z1"], strict[f"{PROBE.id}/value"]) == ("xpass", "xfail")
-    assert "fail" not in marked(results, ("*", "some"), ("*/value", "some")).values()
-    named = {f"{PROBE.id}/value": "first", "*/value": "second"}
-    assert any("[first]" in r.why for r in mark_expected_failures(results, named))

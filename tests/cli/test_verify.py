@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from click.testing import CliRunner
 
+from nceref.cli import main
 from nceref.cli import nceref as cli
 from nceref.cli.options import pairs
 from nceref.targets import runner
@@ -131,12 +132,13 @@ def test_explain_shows_what_the_bounds_are_made_of():
     assert "with probability 0.9999 if roundings are random" in unwrapped(half)
 
 
-def test_a_file_of_expected_failures_needs_reasons(tmp_path):
+def test_a_file_of_expected_failures_needs_reasons(tmp_path, capsys):
     path = tmp_path / "known.txt"
     path.write_text("*/value  it is twice the loss\nno-reason\n")
-    outcome = run(f"{PLAIN}:doubled", "--loss", "info_nce", "--expected-failures", str(path))
-    assert outcome.exit_code == 2
-    assert "'no-reason' has no reason" in unwrapped(outcome)
+    with pytest.raises(SystemExit) as ended:
+        main(["verify", f"{PLAIN}:doubled", "--loss", "info_nce", "--expected-failures", str(path)])
+    assert ended.value.code == 2
+    assert "'no-reason' has no reason" in " ".join(capsys.readouterr().err.split())
 
 
 def test_what_is_no_literal_is_a_word():

@@ -14,12 +14,12 @@ from nceref.cli import experiment_page
 from nceref.experiments.samples import long_tail, synthetic
 from nceref.experiments.setting import Training
 from nceref.losses import get_loss
-from nceref.targets.peers import peer
 from nceref.targets.process import child
 from nceref.targets.process.isolation import Isolation
 from nceref.verification import identify, request
 from nceref.verification.audit import audit
 from nceref.verification.manifest import recognize
+from nceref.verification.manifest.run import ManifestResult
 from nceref.verification.report import Report
 from nceref.verification.vectors.store import DATA, folder_files, read_vectors
 
@@ -382,12 +382,14 @@ def make_small(setattr=setattr):
     setattr(experiment_page, "experiments", lambda: {"long-tail": short})
     for module in (identify, recognize):
         setattr(module, "all_losses", lambda: {name: get_loss(name) for name in ("cross_entropy", "simple")})
-    setattr(audit, "peers", lambda: {"supcontrast": peer.peers()["supcontrast"]})
+    manifest = audit.released()
+    one = replace(manifest, targets=tuple(e for e in manifest.targets if e.table["needs"] == "supcontrast"))
+    setattr(audit, "released", lambda: one)
     # Whether the system has means to isolate is another test's concern.
     for module in (child, request):
         setattr(module, "isolation", lambda folder: Isolation("bubblewrap"))
     agrees = Report("supcontrast", "supcon_out", "conforms", 0, "all is as it should be")
-    setattr(audit, "_report", lambda *given: agrees)
+    setattr(audit, "verify_manifest", lambda given, **_: tuple(ManifestResult(e, agrees) for e in given.targets))
 
 
 def few_samples(seed):

@@ -10,7 +10,7 @@ import pytest
 from programs import plain
 
 import nceref
-from nceref.cases.records import ExpectedFailure
+from nceref.cases.expected_failures import ExpectedFailure
 from nceref.verification.report import Report, junit_of
 
 QUICK = {"loss": "info_nce", "suite": "quick"}

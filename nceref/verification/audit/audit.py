@@ -1,16 +1,19 @@
-"""Every built-in target that is installed, judged: which agree, which differ as it is known, and what is new."""
+"""The manifest of released packages, judged: which agree, which differ as it is known, and what is new."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import as_file, files
+from typing import Any
 
-from nceref.targets.peers.peer import Peer, PeerTarget, checkouts, get, peers
-from nceref.verification.audit.known import Difference, known
+from nceref.cases.expected_failures import OUT_OF_DATE, mark_expected_failures
+from nceref.targets.peers.peer import checkouts, get
+from nceref.verification.manifest.expected_failures import listed
+from nceref.verification.manifest.read import Manifest, ManifestTarget, line_of, read_manifest
+from nceref.verification.manifest.run import ManifestResult, left_out, verify_manifest
 
-if TYPE_CHECKING:
-    from nceref.verification.report import Report
-
-DTYPES = ("float64", "float32")
+PACKAGE, FILE = "nceref.verification.audit", "nceref.toml"
+SUITE = "standard"
 AGREES, KNOWN, NEW, STALE, MISSING = "agrees", "known", "new", "stale", "missing"
 
 
@@ -27,8 +30,10 @@ class AuditRow:
         Cases that were judged, and those among them in which something fails.
     why : tuple of str
         What is known, new or stale, or how to get what is missing.
+    entry : ManifestTarget or None
+        The table of the manifest.
     report : Report or None
-        All that was judged; None for what is missing.
+        All that was judged, no failure of it marked as expected; None for what is missing.
     """
 
     target: str
@@ -42,29 +47,80 @@ class AuditRow:
     cases: int = 0
     failed: int = 0
     why: tuple[str, ...] = ()
+    entry: Any = field(default=None, compare=False, repr=False)
     report: Any = field(default=None, compare=False, repr=False)
+
+    @property
+    def command(self) -> str:
+        """The command that judges it."""
+        return f"{command_of(self.entry)} --suite {self.entry.target.options['suite']}"
+
+
+def released() -> Manifest:
+    """The manifest of released packages; its expected failures are those of the versions that are installed."""
+    with as_file(files(PACKAGE) / FILE) as path:
+        manifest = read_manifest(path)
+    # Where the package is installed says nothing.
+    return replace(manifest, path=FILE, targets=tuple(map(_named_shortly, manifest.targets)))
+
+
+def _named_shortly(entry: ManifestTarget) -> ManifestTarget:
+    return replace(entry, place=lambda *keys: f"{FILE}:{line_of(entry.place(*keys))}")
+
+
+@cache
+def known() -> Sequence[tuple[ManifestTarget, Sequence[Mapping[str, Any]]]]:
+    """Each target with its known differences, for every release that they name, as they stand in the manifest.
+
+    On several ranks, those that one process has as well are left out.
+    """
+    rows = [(entry, entry.table.get("expected_failures", [])) for entry in released().targets]
+    alone = {(e.table["target"], row["reason"]) for e, own in rows if not is_on_ranks(e) for row in own}
+    return [
+        (e, [row for row in own if not is_on_ranks(e) or (e.table["target"], row["reason"]) not in alone])
+        for e, own in rows
+    ]
+
+
+def is_on_ranks(entry: ManifestTarget) -> bool:
+    """Whether a target of the manifest runs on several ranks."""
+    return "ranks" in entry.table
+
+
+def init_of(entry: ManifestTarget) -> Mapping[str, Any]:
+    """The arguments that a target of the manifest is constructed with."""
+    init: Mapping[str, Any] = entry.table.get("init", {})
+    return init
+
+
+def command_of(entry: ManifestTarget) -> str:
+    """The command that judges a target of the manifest, on as many ranks."""
+    init = "".join(f" --init {name}={value}" for name, value in init_of(entry).items())
+    ranks = f" --ranks {entry.table['ranks']}" if is_on_ranks(entry) else ""
+    return f"nceref verify {entry.table['target']}{init}{ranks}"
 
 
 def audit(
     names: Iterable[str] | None = None,
     *,
-    suite: str = "standard",
-    dtypes: Sequence[str] = DTYPES,
+    suite: str = SUITE,
+    dtypes: Sequence[str] | None = None,
     checkouts: Mapping[str, Any] | None = None,
-    on_progress: Callable[[Any], Any] = lambda row: row,
+    on_progress: Callable[..., Any] | None = None,
 ) -> tuple[AuditRow, ...]:
-    """Judge the built-in targets.
+    """Judge the targets of the manifest that run in one process.
 
     Parameters
     ----------
     names : iterable of str, optional
         Names or import paths of targets; default: all.
     suite : {"quick", "standard", "full"}
-    dtypes : sequence of str
+    dtypes : sequence of str, optional
+        Default: those of the manifest.
     checkouts : mapping, optional
         Folders by peer, for those that cannot be installed.
-    on_progress : callable
-        Is handed each row as soon as it is there, and hands it on.
+    on_progress : callable, optional
+        Called with each report, and with their number as ``total=``.
 
     Returns
     -------
@@ -74,84 +130,105 @@ def audit(
     Raises
     ------
     InputError
-        For a name, a suite, a dtype or a checkout that does not exist.
+        For a name or a checkout that does not exist.
     """
-    every = [target.name for peer in peers().values() for target in peer.targets]
-    chosen = [get(name) for name in (every if names is None else names)]
+    chosen = None if names is None else [get(name)[1].name for name in names]
     with _checkouts(checkouts or {}):
-        return tuple(on_progress(row) for peer, target in chosen for row in _rows(peer, target, suite, dtypes))
+        entries = {entry.table["target"]: entry for entry in released().targets if not is_on_ranks(entry)}
+        return _judged(
+            [
+                in_format(entries[name], suite, dtype)
+                for name in (entries if chosen is None else chosen)
+                for dtype in dtypes or listed(entries[name].table["dtypes"])
+            ],
+            on_progress,
+        )
 
 
 _checkouts = checkouts  # the argument above is named like the option of the command
 
 
-def _rows(peer: Peer, target: PeerTarget, suite: str, dtypes: Sequence[str]) -> Iterable[AuditRow]:
-    version = peer.version
-    if version is None:
-        yield AuditRow(target.name, peer.name, "", target.loss, "", MISSING, why=(peer.command,))
-        return
-    for dtype in dtypes:
-        report = _report(target, suite, dtype)
-        about = [e for e in known() if e.target == target.name and e.ranks is None]
-        entries = [e for e in about if version in e.versions and dtype in e.dtypes]
-        yield row(peer, target, version, dtype, report, entries, strict=suite == "standard")
+def audit_on_ranks(names: Sequence[str] = ()) -> tuple[AuditRow, ...]:
+    """Judge the targets of the manifest that run on several ranks; default: all."""
+    entries = filter(is_on_ranks, released().chosen(names))
+    return _judged([in_format(entry, entry.table["suite"], entry.table["dtypes"]) for entry in entries])
 
 
-def _report(target: PeerTarget, suite: str, dtype: str) -> "Report":
-    from nceref.verification.verifier import verify
+def in_format(entry: ManifestTarget, suite: str, dtype: str) -> ManifestTarget:
+    """A target in one of its formats, with the expected failures of that; its report will mark none of them."""
+    assert entry.target is not None
+    prefix = f"{dtype}/" if len(listed(entry.table["dtypes"])) > 1 else ""
+    own = {id.removeprefix(prefix): id for id in entry.ids if id.startswith(prefix)}
+    options = {name: x for name, x in entry.target.options.items() if name != "expected_failures"}
+    return replace(
+        entry,
+        target=replace(entry.target, options={**options, "suite": suite, "dtype": dtype}),
+        expected={id: entry.expected[full] for id, full in own.items()},
+        keys={id: entry.keys[full] for id, full in own.items()},
+    )
 
-    return verify(target.name, suite=suite, dtype=dtype)
+
+def _judged(entries: Sequence[ManifestTarget], on_progress: Callable[..., Any] | None = None) -> tuple[AuditRow, ...]:
+    """A row for each target that is here, and one for all formats of a target that is missing."""
+    manifest = Manifest(FILE, tuple(entries))
+    missing = left_out(manifest)
+    results = iter(verify_manifest(manifest, on_progress=on_progress))
+    rows = (_missing(entry) if entry.name in missing else row_of(next(results)) for entry in entries)
+    return tuple(dict.fromkeys(rows))
 
 
-def row(
-    peer: Peer,
-    target: PeerTarget,
-    version: str,
-    dtype: str,
-    report: "Report",
-    entries: Sequence[Difference],
-    *,
-    strict: bool = True,
-) -> AuditRow:
-    """Compare a report with what is known about the target in this version and dtype.
+def _missing(entry: ManifestTarget) -> AuditRow:
+    return _row(entry, "", MISSING, why=(get(entry.table["target"])[0].command,))
 
-    Parameters
-    ----------
-    peer, target : Peer, PeerTarget
-    version, dtype : str
-        What was judged.
-    report : Report
-    entries : sequence of Difference
-        What is known.
-    strict : bool
-        Whether what is known must show; suites other than the standard one need not have its cases.
 
-    Returns
-    -------
-    AuditRow
-    """
-    failing = [r for r in report.results if r.status in ("fail", "error")]
-    new = [r for r in failing if not any(entry.covers(r.id) for entry in entries)]
-    ids, diagnoses = [r.id for r in failing], tuple(d.id for d in report.diagnosis)
-    stale = [why for entry in entries if strict for why in entry.outdated(ids, diagnoses)]
+def _row(entry: ManifestTarget, dtype: str, status: str, **rest: Any) -> AuditRow:
+    peer, target = get(entry.table["target"])
+    return AuditRow(target.name, peer.name, peer.version or "", target.loss, dtype, status, entry=entry, **rest)
+
+
+def row_of(result: ManifestResult) -> AuditRow:
+    """The row of a target in one format: what fails, beside what the manifest expects to."""
+    entry, report = result.entry, result.report
+    assert entry.target is not None
+    options = entry.target.options
+    marked = mark_expected_failures(list(report.results), entry.expected)
+    failing = [r for r in report.results if r.status in _FAILING]
+    new = [r for r in marked if r.status in _FAILING and r.quantity != OUT_OF_DATE]
+    diagnoses = tuple(d.id for d in report.diagnosis)
+    # Other suites need not have the cases of an expected failure.
+    is_own_suite = options["suite"] == entry.table.get("suite", SUITE)
+    unused = [r.id for r in marked if r.quantity == OUT_OF_DATE]
+    stale = list(_outdated(entry, unused, diagnoses)) if is_own_suite else []
     # A run that ends without a failure and without a verdict proves nothing.
     unjudged = not failing and report.exit_code != 0
-    reasons = [report.reason] if new or unjudged else []
+    applies = {NEW: new or unjudged, STALE: stale, KNOWN: failing, AGREES: True}
+    reasons = [report.reason] if applies[NEW] else []
     why = (*reasons, *(f"{r.id}: {r.why}" for r in new[:3]), *stale)
-    return AuditRow(
-        target=target.name,
-        peer=peer.name,
-        version=version,
-        loss=target.loss,
-        dtype=dtype,
-        status=NEW if new or unjudged else STALE if stale else KNOWN if entries and failing else AGREES,
+    row = _row(
+        entry,
+        options["dtype"],
+        next(status for status, holds in applies.items() if holds),
         verdict=report.verdict,
         diagnosis=diagnoses,
         cases=len({r.case for r in report.results if r.case and r.status != "skip"}),
         failed=len({r.case for r in failing}),
-        why=why or tuple(entry.reason for entry in entries if failing),
-        report=report,
+        why=why or tuple(dict.fromkeys(each.reason for each in entry.expected.values() if failing)),
     )
+    return replace(row, report=replace(report, command=f"{row.command} --dtype {row.dtype}"))
+
+
+_FAILING = ("fail", "error")
+
+
+def _outdated(entry: ManifestTarget, ids: Sequence[str], diagnoses: Sequence[str]) -> Iterator[str]:
+    """A sentence for each expected failure that none has, and for each diagnosis that was not given."""
+    where = f"{FILE} of {PACKAGE}"
+    for id in ids:
+        yield f"known difference {id} does not fail any more; remove it from {where}"
+    for expected in dict.fromkeys(failure.diagnosis for failure in entry.expected.values() if failure.diagnosis):
+        if not any(expected in (id, *id.split("+")) for id in diagnoses):
+            given = ", ".join(diagnoses) or "no diagnosis"
+            yield f"known as {expected}, but the report gives {given}; correct {where}"
 
 
 def exit_code(rows: Iterable[AuditRow]) -> int:
@@ -166,5 +243,5 @@ def exit_code(rows: Iterable[AuditRow]) -> int:
 def record(rows: Iterable[AuditRow]) -> dict[str, Any]:
     """The audit as plain data, for JSON."""
     rows = list(rows)
-    plain = [{name: x for name, x in vars(row).items() if name != "report"} for row in rows]
+    plain = [{name: x for name, x in vars(row).items() if name not in ("entry", "report")} for row in rows]
     return {"exit_code": exit_code(rows), "rows": plain}

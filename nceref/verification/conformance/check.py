@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from nceref.cases.expected_failures import OUT_OF_DATE, first_matching
 from nceref.cases.invariances import INVARIANCES
-from nceref.cases.judge import OUT_OF_DATE, constants, expected_failure_of
+from nceref.cases.judge import constants
 from nceref.cases.records import Probe, Result
 from nceref.errors import InputError, NcerefError
 from nceref.output.text import shown
@@ -123,7 +124,7 @@ class Check:
         known = tuple(r for r in self._own(verification) if r.status == "xfail")
         if known:
             entries = verification.options["expected_failures"]
-            return CheckOutcome("xfail", str(entries[expected_failure_of(known[0].id, entries)]), known)
+            return CheckOutcome("xfail", str(entries[first_matching(known[0].id, entries)]), known)
         reason = self._unjudged(verification)
         return CheckOutcome("skip", reason) if reason else CheckOutcome("pass")
 

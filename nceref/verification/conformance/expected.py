@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Any
 
+from nceref.cases.expected_failures import ExpectedFailure, matching, read_expected_failures
 from nceref.cases.former_ids import current, warn_of_former
 from nceref.errors import InputError
 from nceref.output.text import shown
 from nceref.verification.conformance.check import Check
-from nceref.verification.conformance.target import Target, check_mapping
+from nceref.verification.conformance.target import Target
 
 Reasons = Mapping[str, str] | Iterable[str] | Callable[[Target, Check], str | None]
 """How a caller says which checks fail, and why."""
@@ -20,7 +20,7 @@ _NO_REASON = "expected to fail"
 class ExpectedFailures:
     """What a caller expects to fail, and which entries have matched a check."""
 
-    given: Mapping[str, str]
+    given: Mapping[str, ExpectedFailure]
     function: Callable[[Target, Check], str | None] | None = None
     matched: set[str] = field(default_factory=set)
     _of_groups: set[str] = field(default_factory=set)
@@ -34,13 +34,12 @@ class ExpectedFailures:
             return _answer(self.function(target, check)), False
         ids = [f"{name}-{check}" for name in names]
         cases = [f"{name}-{check.case}" for name in names] if check.quantity else []
-        given = {current(entry): entry for entry in self.given}
-        entries = [(given[id], False) for id in ids if id in given]
-        entries += [(given[id], True) for id in cases if id in given]
-        entries += [(given[glob], False) for glob in given if any(fnmatchcase(id, glob) for id in ids)]
+        entries = [(entry, False) for entry in self.given if current(entry) in ids]
+        entries += [(entry, True) for entry in self.given if current(entry) in cases]
+        entries += [(entry, False) for id in ids for entry in matching(id, self.given)]
         # An entry that another one overrules is in use as well.
         self.matched.update(entry for entry, _ in entries)
-        return (self.given[entries[0][0]] or _NO_REASON, entries[0][1]) if entries else ("", False)
+        return (str(self.given[entries[0][0]]) or _NO_REASON, entries[0][1]) if entries else ("", False)
 
     def names_exactly(self, check: Check, names: Iterable[str]) -> bool:
         """Whether the id of a check is listed as it is, not by a pattern or a function; parameters as for `reason`."""
@@ -54,9 +53,9 @@ class ExpectedFailures:
         """
         ids = [f"{name}-{group}" for name in names]
         own = [entry for entry in self.given if entry not in self.matched or current(entry) in ids]
-        entries = [entry for entry in own if any(fnmatchcase(id, current(entry)) for id in ids)]
+        entries = [entry for id in ids for entry in matching(id, own)]
         self._of_groups.update(entries)
-        return self.given[entries[0]] or _NO_REASON if entries else ""
+        return str(self.given[entries[0]]) or _NO_REASON if entries else ""
 
     def unmatched(self) -> Iterator[str]:
         """The entries that no check has."""
@@ -71,7 +70,7 @@ def _answer(given: Any) -> str:
 
 
 def expected_failures_of(given: Any) -> ExpectedFailures:
-    """An argument ``expected_failures``, checked.
+    """An argument ``expected_failures`` of checks: a mapping, an iterable of ids, a function or None.
 
     Raises `InputError` for anything else.
     """
@@ -80,14 +79,9 @@ def expected_failures_of(given: Any) -> ExpectedFailures:
     if not isinstance(given, Mapping) and callable(given):
         return ExpectedFailures({}, given)
     if isinstance(given, list | tuple | set | frozenset) and all(isinstance(entry, str) for entry in given):
-        warn_of_former(given)
-        return ExpectedFailures(dict.fromkeys(given, _NO_REASON))
-    check_mapping("expected_failures", given)
-    if not all(isinstance(reason, str) for reason in given.values()):
-        msg = f"`expected_failures` must map ids to reasons, got {shown(given)}"
-        raise InputError(msg)
-    warn_of_former(given)
-    return ExpectedFailures(dict(given))
+        given = dict.fromkeys(given, _NO_REASON)
+    warn_of_former(expected := read_expected_failures(given))
+    return ExpectedFailures(expected)
 
 
 @dataclass(frozen=True)

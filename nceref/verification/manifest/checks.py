@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from nceref.cases.judge import expected_failure_of
+from nceref.cases.expected_failures import first_matching
 from nceref.errors import NcerefError
 from nceref.verification.conformance.check import Check, ExpectedOutcome, checks
 from nceref.verification.conformance.group import CheckGroup, grouped
@@ -111,5 +111,5 @@ def _check_expected_failure(entry: ManifestTarget, id: str) -> None:
         pytest.skip(report.reason)
     if id in (sentences := outdated(entry, report)):
         raise AssertionError(sentences[id])
-    if any(r.status == "xfail" and expected_failure_of(r.id, entry.ids) == id for r in report.results):
+    if any(r.status == "xfail" and first_matching(r.id, entry.ids) == id for r in report.results):
         pytest.xfail(str(entry.expected[id]))

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from nceref.cases.records import ExpectedFailure
+from nceref.cases.expected_failures import ExpectedFailure
 from nceref.output.text import shown
 from nceref.targets.peers.peer import installed_version
-from nceref.verification.manifest.keys import NEEDED_OF_FAILURE, OF_FAILURE, is_tables, wrong_keys
+from nceref.verification.manifest.keys import NEEDED_OF_FAILURE, OF_FAILURE, TABLES, wrong_keys
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def read_failures(table: Mapping[str, Any], place: Callable[..., str]) -> ReadFa
     """
     out, dtypes = ReadFailures(), listed(table.get("dtypes", "float64"))
     given = table.get("expected_failures")
-    rows: Sequence[Mapping[str, Any]] = given if given is not None and is_tables(given) else ()
+    rows: Sequence[Mapping[str, Any]] = given if given is not None and TABLES.fits(given) else ()
     for i, row in enumerate(rows):
         at = partial(place, "expected_failures", i)
         wrong = [*wrong_keys(row, OF_FAILURE, "an expected failure", NEEDED_OF_FAILURE, at)]

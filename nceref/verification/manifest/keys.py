@@ -3,68 +3,46 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import UnionType
 from typing import Any, NamedTuple
 
 from nceref.diagnosis.conventions import CONVENTIONS
 from nceref.output import files
+from nceref.output.schema import fits
 from nceref.output.text import printable, shown
 from nceref.output.words import alike, as_code, did_you_mean
 from nceref.verification.options import KEYS as OPTIONS
 
 
 class Kind(NamedTuple):
-    """What a value must be: in words, as a function, and as a JSON Schema."""
+    """What a value must be: in words, and as a JSON Schema."""
 
     words: str
-    fits: Callable[[Any], bool]
     schema: Mapping[str, Any]
 
-
-def is_text(x: Any) -> bool:
-    """Whether it is text that is not empty."""
-    return isinstance(x, str) and bool(x.strip())
-
-
-def is_tables(x: Any) -> bool:
-    """Whether it is a list of tables."""
-    return isinstance(x, list) and all(isinstance(each, dict) for each in x)
-
-
-def _number(words: str, types: type | UnionType, name: str) -> Kind:
-    # True is an integer in Python.
-    return Kind(words, lambda x: isinstance(x, types) and not isinstance(x, bool), {"type": name})
+    def fits(self, x: Any) -> bool:
+        """Whether a value is such."""
+        return fits(x, self.schema)
 
 
 def _several(words: str, one: Kind) -> Kind:
-    fits = lambda x: one.fits(x) or (isinstance(x, list) and bool(x) and all(map(one.fits, x)))  # noqa: E731
-    return Kind(words, fits, {"anyOf": [one.schema, {"type": "array", "minItems": 1, "items": one.schema}]})
+    return Kind(words, {"anyOf": [one.schema, {"type": "array", "minItems": 1, "items": one.schema}]})
 
 
-_TEXT = Kind("text", is_text, {"type": "string", "pattern": r"\S"})
+_TEXT = Kind("text", {"type": "string", "pattern": r"\S"})
 _TEXTS = _several("text, or a list of texts", _TEXT)
-_INTEGER = _number("a whole number", int, "integer")
+_INTEGER = Kind("a whole number", {"type": "integer"})
 _INTEGERS = _several("a whole number, or a list of whole numbers", _INTEGER)
-_FLAG = Kind("true or false", lambda x: isinstance(x, bool), {"type": "boolean"})
-_TABLE = Kind("a table, such as {temperature = 0.1}", lambda x: isinstance(x, dict), {"type": "object"})
+_FLAG = Kind("true or false", {"type": "boolean"})
+_TABLE = Kind("a table, such as {temperature = 0.1}", {"type": "object"})
+TABLES = Kind('a list of tables {id = "...", reason = "..."}', {"type": "array", "items": {"type": "object"}})
 OF_FAILURE: dict[str, Kind] = {
     "id": _TEXTS,
     "reason": _TEXT,
     "link": _TEXT,
-    "strict": Kind(
-        'true, false or "some"', lambda x: isinstance(x, bool) or x == "some", {"enum": [True, False, "some"]}
-    ),
+    "strict": Kind('true, false or "some"', {"enum": [True, False, "some"]}),
     "dtypes": _TEXTS,
-    "versions": Kind(
-        'a table, such as {optax = "0.2.8"}',
-        lambda x: isinstance(x, dict) and all(map(_TEXTS.fits, x.values())),
-        {"type": "object", "additionalProperties": _TEXTS.schema},
-    ),
-    "diagnosis": Kind(
-        "the id of a convention, see `nceref tables conventions`",
-        lambda x: isinstance(x, str) and x in CONVENTIONS,
-        {"enum": list(CONVENTIONS)},
-    ),
+    "versions": Kind('a table, such as {optax = "0.2.8"}', {"type": "object", "additionalProperties": _TEXTS.schema}),
+    "diagnosis": Kind("the id of a convention, see `nceref tables conventions`", {"enum": list(CONVENTIONS)}),
 }
 """Of an expected failure."""
 
@@ -95,14 +73,11 @@ _KINDS = {
     **dict.fromkeys(("formats", "modes"), _TEXTS),
     **dict.fromkeys(("integers", "shape"), _INTEGERS),
     "integer": _INTEGER,
-    "number": _number("a number of seconds", int | float, "number"),
+    "number": Kind("a number of seconds", {"type": "number"}),
     "flag": _FLAG,
     "values": _TABLE,
-    "failures": Kind(
-        'a list of tables {id = "...", reason = "..."}',
-        is_tables,
-        {"type": "array", "items": table_schema(OF_FAILURE, NEEDED_OF_FAILURE)},
-    ),
+    # What is wrong within the tables is said of each.
+    "failures": TABLES,
 }
 """What a value of each kind of option must be."""
 KEYS: dict[str, Kind] = {
@@ -123,7 +98,9 @@ def manifest_schema() -> dict[str, Any]:
     -------
     dict
     """
-    targets = {"type": "array", "minItems": 1, "items": table_schema(KEYS, NEEDED)}
+    failures = Kind(TABLES.words, {"type": "array", "items": table_schema(OF_FAILURE, NEEDED_OF_FAILURE)})
+    one = table_schema({**KEYS, "expected_failures": failures}, NEEDED)
+    targets = {"type": "array", "minItems": 1, "items": one}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A manifest of nceref: the losses of a project",

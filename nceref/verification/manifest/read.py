@@ -9,15 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from nceref.cases.judge import expected_failure_of
-from nceref.cases.records import ExpectedFailure
+from nceref.cases.expected_failures import ExpectedFailure, first_matching
 from nceref.errors import InputError
 from nceref.output import files
 from nceref.output.text import printable, shown
 from nceref.output.words import alike, did_you_mean
 from nceref.verification.conformance.target import Target
 from nceref.verification.manifest.expected_failures import read_failures
-from nceref.verification.manifest.keys import DEFAULTS, KEYS, NEEDED, is_tables, is_text, kind, no_key, wrong_keys
+from nceref.verification.manifest.keys import DEFAULTS, KEYS, NEEDED, TABLES, kind, no_key, wrong_keys
 from nceref.verification.manifest.toml_lines import TomlLines
 from nceref.verification.options import BY_NAME
 from nceref.verification.options import KEYS as OPTIONS
@@ -76,7 +75,7 @@ class ManifestTarget:
 
     def place_of_result(self, id: str) -> tuple[str, int]:
         """File and line of what is about a result: its expected failure, or else the table."""
-        name = expected_failure_of(id, self.expected)
+        name = first_matching(id, self.expected)
         place = self.place() if name is None else self.place_of(name)
         return place.rpartition(":")[0], line_of(place)
 
@@ -168,7 +167,7 @@ def read_manifest(path: str | os.PathLike[str], option: str = "--manifest") -> M
     def place(*keys: str | int) -> str:
         return f"{named}:{lines.of(*prefix, *keys)}"
 
-    if not is_tables(tables := content.get("target", [])):
+    if not TABLES.fits(tables := content.get("target", [])):
         msg = f"{place('target')}: `target` must be an array of tables, {EXAMPLE}, got {kind(tables)}"
         raise InputError(msg)
     unknown = [f"{place(key)}: {no_key(key, _TABLES, 'a manifest')}" for key in content if key not in _TABLES]
@@ -236,8 +235,12 @@ def _entry(table: Mapping[str, Any], folder: Path, place: Callable[..., str]) ->
     expected = read_failures(table, place)
     problems = [*wrong_keys(table, KEYS, "a target", NEEDED, place), *expected.problems]
     problems += _wrong_settings(table, place)
-    function = _from(folder, table["target"]) if is_text(table.get("target")) else ""
-    name = table["name"] if is_text(table.get("name")) else str(Target(function, "")) or f"line-{line_of(place())}"
+    function = _from(folder, table["target"]) if KEYS["target"].fits(table.get("target")) else ""
+    name = (
+        table["name"]
+        if KEYS["name"].fits(table.get("name"))
+        else str(Target(function, "")) or f"line-{line_of(place())}"
+    )
     target = None if problems else _target(table, function, name, folder, expected.by_id)
     return ManifestTarget(name, target, expected.by_id, tuple(problems), place, table, expected.keys)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nceref.cases.judge import OUT_OF_DATE, expected_failure_of, expected_failures_of
+from nceref.cases.expected_failures import OUT_OF_DATE, first_matching, matching
 from nceref.errors import NcerefError
 from nceref.output.text import printable, shown
 from nceref.output.words import alike, as_code, counted, did_you_mean, out_of
@@ -38,7 +38,7 @@ class ManifestResult:
     @property
     def as_expected(self) -> dict[str, int]:
         """How many results fail as each pattern of the expected failures has it, where any does."""
-        ids = (expected_failure_of(r.id, self.entry.ids) for r in self.report.results if r.status == "xfail")
+        ids = (first_matching(r.id, self.entry.ids) for r in self.report.results if r.status == "xfail")
         return dict(Counter(id for id in ids if id is not None))
 
 
@@ -217,17 +217,17 @@ def outdated(entry: ManifestTarget, report: Report) -> dict[str, str]:
     judged = [r.id for r in report.results if r.quantity != OUT_OF_DATE]
     out = {}
     for id in (r.id for r in report.results if r.quantity == OUT_OF_DATE and r.id in entry.expected):
-        if any(expected_failures_of(each, (id,)) for each in judged):
+        if any(matching(each, (id,)) for each in judged):
             why = f"{as_code(id)} is expected to fail ({shown(entry.expected[id].reason)}), but no result of it fails"
             out[id] = f"{entry.place_of(id)}: {why}; remove it"
         else:
-            of_a_run = any(expected_failures_of(each.partition("/")[2], (id,)) for each in judged)
+            of_a_run = any(matching(each.partition("/")[2], (id,)) for each in judged)
             meant = did_you_mean(alike(id, judged)[:2], as_code) or "remove it"
             meant = f"ids begin with the format here; write {as_code(f'*/{id}')}, or `dtypes`" if of_a_run else meant
             out[id] = f"{entry.place_of(id)}: no result that is judged has the id {as_code(id)}; {meant}"
     # An expected failure whose results pass, all or some of them.
-    passed = Counter(expected_failure_of(r.id, entry.ids) for r in report.results if r.status == "xpass")
-    every = Counter(expected_failure_of(r.id, entry.ids) for r in report.results if r.status in ("xpass", "xfail"))
+    passed = Counter(first_matching(r.id, entry.ids) for r in report.results if r.status == "xpass")
+    every = Counter(first_matching(r.id, entry.ids) for r in report.results if r.status in ("xpass", "xfail"))
     for name, count in passed.items():
         assert name is not None
         out[name] = f"{entry.place_of(name)}: {_passes(entry, name, count, every[name])}"

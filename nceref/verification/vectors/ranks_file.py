@@ -10,23 +10,10 @@ import numpy as np
 from nceref.cases.records import Probe
 from nceref.errors import InputError
 from nceref.losses import get_loss
-from nceref.output.json_text import json_object
-from nceref.output.schema import check
 from nceref.targets.ranks.contract import rows_of
 from nceref.verification.vectors.ranks import RanksCase, contract_of, label
 from nceref.verification.vectors.records import VectorCase, case_of, output_of, output_record, record_of
-from nceref.verification.vectors.store import (
-    DATA,
-    FORMAT,
-    RANKS,
-    PathLike,
-    checked_content,
-    ids_of,
-    is_former,
-    present,
-    read_vectors,
-    text_of,
-)
+from nceref.verification.vectors.store import DATA, FORMAT, RANKS, PathLike, cases_in, read_vectors
 
 
 def ranks_file(cases: Sequence[RanksCase]) -> dict[str, bytes]:
@@ -87,14 +74,13 @@ def read_ranks(
     path = (DATA if folder is None else Path(folder)) / RANKS
     if RANKS not in manifest["files"]:
         return ()
-    content = json_object(path, text_of(path, checked_content(path, manifest)))
-    if is_former(manifest):
-        own = {case.id: case for case in read_ranks(read_vectors().manifest)}
-        cases = tuple(present(own, ids_of(content), path))
-    else:
-        if folder is not None:
-            check(content, DATA / "ranks.schema.json", str(path))
-        cases = tuple(ranks_case_of(each, f"{path}, entry {i}") for i, each in enumerate(content["cases"], 1))
+    cases = cases_in(
+        path,
+        manifest,
+        lambda: read_ranks(read_vectors().manifest),
+        lambda content, record, where: ranks_case_of(record, where),
+        "ranks.schema.json" if folder is not None else "",
+    )
     if len({case.id for case in cases}) < len(cases):
         msg = f"{path}: two cases have one id; export the vectors anew"
         raise InputError(msg)

@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -92,30 +92,40 @@ def read_vectors(folder: PathLike | None = None, losses: tuple[str, ...] = ()) -
         raise InputError(msg)
     chosen = choose("loss with vectors", losses, files, "nceref vectors list") if losses else list(files.values())
     names = [name.removesuffix(".json") for name in chosen]
-    former = is_former(manifest)
-    held = _former_cases(place, names, manifest) if former else _cases(place, names, manifest, folder is not None)
+    large = _large_cases(place, names, manifest)
+    held = {loss: (*_small_cases(place, loss, manifest, folder is not None), *large[loss]) for loss in names}
     cases = {loss: _counted(place / f"{loss}.json", each, manifest) for loss, each in held.items()}
     return Vectors(manifest, hashlib.sha256(content).hexdigest(), cases)
 
 
-def _cases(
-    place: Path, losses: Sequence[str], manifest: Mapping[str, Any], foreign: bool
-) -> dict[str, tuple[VectorCase, ...]]:
-    """The cases of some losses; files of somebody else are checked first."""
-    small = {loss: _small_cases(place / f"{loss}.json", manifest, foreign) for loss in losses}
-    large = _large_cases(place, losses, manifest)
-    return {loss: (*small[loss], *large[loss]) for loss in losses}
+def _small_cases(place: Path, loss: str, manifest: Mapping[str, Any], foreign: bool) -> Sequence[VectorCase]:
+    return cases_in(
+        place / f"{loss}.json",
+        manifest,
+        lambda: read_vectors(losses=(loss,)).cases[loss],
+        lambda content, record, where: case_of(content["loss"], record, where),
+        "cases.schema.json" if foreign else "",
+    )
 
 
-def _former_cases(place: Path, losses: Sequence[str], manifest: Mapping[str, Any]) -> dict[str, tuple[VectorCase, ...]]:
-    """The cases of a folder of format 1: those of the package with the same ids, and so with the same contents."""
-    own = read_vectors(losses=tuple(losses)).cases
-    out = {}
-    for loss in losses:
-        path = place / f"{loss}.json"
-        content = json_object(path, text_of(path, checked_content(path, manifest)))
-        out[loss] = tuple(present({case.id: case for case in own[loss]}, ids_of(content), path))
-    return out
+def cases_in(
+    path: Path,
+    manifest: Mapping[str, Any],
+    own: Callable[[], Iterable[Any]],
+    made: Callable[[Mapping[str, Any], Mapping[str, Any], str], Any],
+    schema: str,
+) -> tuple[Any, ...]:
+    """The cases of a file; of format 1, those of the package with the same ids, and so with the same contents.
+
+    `own`: the cases of the package. `made`: the case of a file's content, a record in it, and the place of that.
+    `schema`: what a file of somebody else is checked by; empty for a file of the package.
+    """
+    content = json_object(path, text_of(path, checked_content(path, manifest)))
+    if is_former(manifest):
+        return tuple(_present({case.id: case for case in own()}, _ids_of(content), path))
+    if schema:
+        check(content, DATA / schema, str(path))
+    return tuple(made(content, each, f"{path}, entry {i}") for i, each in enumerate(content["cases"], 1))
 
 
 def is_former(manifest: Mapping[str, Any]) -> bool:
@@ -123,13 +133,13 @@ def is_former(manifest: Mapping[str, Any]) -> bool:
     return str(manifest["format"]).partition(".")[0] == FORMER
 
 
-def ids_of(content: Mapping[str, Any]) -> list[str]:
+def _ids_of(content: Mapping[str, Any]) -> list[str]:
     """The ids of the cases of a file, as far as it has any."""
     cases = content.get("cases")
     return [str(case.get("id")) for case in cases if isinstance(case, dict)] if isinstance(cases, list) else []
 
 
-def present(own: Mapping[str, Any], ids: Iterable[str], path: Path) -> Iterator[Any]:
+def _present(own: Mapping[str, Any], ids: Iterable[str], path: Path) -> Iterator[Any]:
     """The cases of the package that have these ids; raises `InputError` for one that has none."""
     for id in ids:
         if id not in own:
@@ -200,13 +210,6 @@ def _manifest(path: Path, content: bytes) -> dict[str, Any]:
     return manifest
 
 
-def _small_cases(path: Path, manifest: Mapping[str, Any], foreign: bool) -> Sequence[VectorCase]:
-    content = json_object(path, text_of(path, checked_content(path, manifest)))
-    if foreign:
-        check(content, DATA / "cases.schema.json", str(path))
-    return [case_of(content["loss"], each, f"{path}, entry {i}") for i, each in enumerate(content["cases"], 1)]
-
-
 def _counted(path: Path, cases: tuple[VectorCase, ...], manifest: Mapping[str, Any]) -> tuple[VectorCase, ...]:
     """The cases, if these are all that the manifest has of the loss, and as many of them required."""
     ids, count = [case.id for case in cases if case.loss == path.stem], manifest["counts"][path.stem]
@@ -230,7 +233,7 @@ def _counted(path: Path, cases: tuple[VectorCase, ...], manifest: Mapping[str, A
 
 def _large_cases(place: Path, losses: Sequence[str], manifest: Mapping[str, Any]) -> dict[str, tuple[VectorCase, ...]]:
     """What stands in files of its own in the package, by loss."""
-    if packed.RECORDS not in manifest["files"]:
+    if packed.RECORDS not in manifest["files"] or is_former(manifest):
         return dict.fromkeys(losses, ())
     return _unpacked(losses, *(checked_content(place / name, manifest) for name in (packed.RECORDS, packed.ARRAYS)))
 

@@ -9,26 +9,28 @@ from sweep import sweep
 from nceref.targets.peers import peer
 from nceref.verification.audit import audit
 from nceref.verification.audit import page as audit_page
-from nceref.verification.audit import ranks as audit_ranks
 
 PAGE = Path(__file__).parents[3] / "docs" / "audit.md"
 TARGETS = {target.name: held for held in peer.peers().values() for target in held.targets}
 
 
-WAYS = audit_ranks.ways()
+ENTRIES = {entry.name: entry for entry in audit.released().targets}
+ON_RANKS = [name for name, entry in ENTRIES.items() if audit.is_on_ranks(entry)]
+DTYPES = ("float64", "float32")
 
 
 @cache
-def on_ranks(number):
-    return audit_ranks.judged_on_ranks(*WAYS[number])
+def on_ranks(name):
+    (row,) = audit.audit_on_ranks([name])
+    return row
 
 
-@pytest.mark.parametrize("number", range(len(WAYS)), ids=[f"{name}-{dict(way)}" for name, way in WAYS])
-def test_every_difference_on_ranks_is_known(number):
-    name, _ = WAYS[number]
-    if TARGETS[name].version is None:
-        pytest.skip(f"{TARGETS[name].name} is not here: {TARGETS[name].command}")
-    row = on_ranks(number).judged
+@pytest.mark.parametrize("name", ON_RANKS)
+def test_every_difference_on_ranks_is_known(name):
+    held = TARGETS[ENTRIES[name].table["target"]]
+    if held.version is None:
+        pytest.skip(f"{held.name} is not here: {held.command}")
+    row = on_ranks(name)
     assert row.status in (audit.AGREES, audit.KNOWN), audit_page.page_of([row]).text()
 
 
@@ -38,7 +40,7 @@ def judged(name, dtype):
     return row
 
 
-@sweep("dtype", audit.DTYPES)
+@sweep("dtype", DTYPES)
 @sweep("name", TARGETS)
 def test_every_difference_is_known(name, dtype):
     held = TARGETS[name]
@@ -57,6 +59,6 @@ def test_the_page_says_what_was_found(monkeypatch):
         pytest.skip(f"{absent[0]} is not here: make test-peers installs all")
     rows = []
     for name, held in TARGETS.items():
-        rows += audit.audit([name]) if held.checkout else [judged(name, dtype) for dtype in audit.DTYPES]
-    page = audit_ranks.whole_page(rows, map(on_ranks, range(len(WAYS))))
+        rows += audit.audit([name]) if held.checkout else [judged(name, dtype) for dtype in DTYPES]
+    page = audit_page.whole_page(rows, map(on_ranks, ON_RANKS))
     assert PAGE.read_text(encoding="utf-8") == page, "make audit writes it anew"

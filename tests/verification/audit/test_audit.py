@@ -1,19 +1,27 @@
-"""The audit: rows out of reports, the exit status, and the pages."""
+"""The audit: rows out of results of the manifest, the exit status, and the pages."""
 
 import json
 from dataclasses import replace
 
 import pytest
 
+from nceref.cases.expected_failures import ExpectedFailure
 from nceref.cases.records import Diagnosis, DiagnosisPart, Result
-from nceref.targets.peers import peer
+from nceref.targets.peers.peer import Peer
 from nceref.verification.audit import audit
 from nceref.verification.audit import page as audit_page
-from nceref.verification.audit import ranks as audit_ranks
-from nceref.verification.audit.known import Difference
+from nceref.verification.conformance.target import Target
+from nceref.verification.manifest.read import ManifestTarget
+from nceref.verification.manifest.run import ManifestResult
 from nceref.verification.report import Report
 
-TARGETS = {target.name: (held, target) for held in peer.peers().values() for target in held.targets}
+RELEASES = {"optax": "0.2.8", "lightly": "1.6.0", "open_clip_torch": "3.3.0"}
+
+
+@pytest.fixture(autouse=True)
+def installed(monkeypatch):
+    """Some packages, as if they were here, and no others."""
+    monkeypatch.setattr(Peer, "version", property(lambda self: RELEASES.get(self.name)))
 
 
 def results(*failing, cases=("designed-0.3", "designed-0.001")):
@@ -30,13 +38,17 @@ def reported(*failing, diagnosis=()):
     return Report("t", "nt_xent", verdict, code, "the reason", diagnoses, results(*failing))
 
 
-ENTRY = Difference(
-    "optax-ntxent", ("0.2.8",), ("float64",), ("*-0.001/*",), "exp-underflows", "It underflows.", "https://x.example"
-)
+LISTED = reported("designed-0.001/value", diagnosis=["exp-underflows"])
+UNDERFLOWS = ExpectedFailure("It underflows.", "https://x.example", "some", "exp-underflows")
 
 
-def judged(report, *entries):
-    return audit.row(*TARGETS["optax-ntxent"], "0.2.8", "float64", report, entries)
+def judged(report, failure=None, suite="standard", dtype="float64"):
+    """The row of a target whose results at the temperature 0.001 are expected to fail, where a failure is given."""
+    options = {"suite": suite, "dtype": dtype}
+    table = {"target": "optax-ntxent"}
+    expected = dict.fromkeys(["*-0.001/*"] * bool(failure), failure)
+    entry = ManifestTarget("optax-ntxent", Target("optax-ntxent", "", options=options), expected, table=table)
+    return audit.row_of(ManifestResult(entry, report))
 
 
 def test_a_target_without_failures_agrees():
@@ -45,33 +57,33 @@ def test_a_target_without_failures_agrees():
 
 
 def test_a_listed_difference_is_known():
-    row = judged(reported("designed-0.001/value", diagnosis=["exp-underflows"]), ENTRY)
+    row = judged(LISTED, UNDERFLOWS)
     assert (row.status, row.failed, row.why) == ("known", 1, ("It underflows.",))
 
 
 def test_a_difference_that_is_not_listed_is_new():
-    row = judged(reported("designed-0.001/value", "designed-0.3/value", diagnosis=["exp-underflows"]), ENTRY)
+    row = judged(reported("designed-0.001/value", "designed-0.3/value", diagnosis=["exp-underflows"]), UNDERFLOWS)
     assert row.status == "new"
     assert row.why == ("the reason", "designed-0.3/value: off")
 
 
 def test_a_listed_difference_that_does_not_fail_any_more_is_stale():
-    row = judged(reported(), replace(ENTRY, diagnosis=""))
+    row = judged(reported(), replace(UNDERFLOWS, diagnosis=""))
     assert row.status == "stale"
     assert "*-0.001/*" in row.why[0]
 
 
 def test_a_suite_without_the_cases_of_an_entry_makes_nothing_stale():
-    row = audit.row(*TARGETS["optax-ntxent"], "0.2.8", "float64", reported(), [ENTRY], strict=False)
+    row = judged(reported(), UNDERFLOWS, suite="quick")
     assert (row.status, row.why) == ("agrees", ())
 
 
 def test_a_listed_difference_with_another_diagnosis_is_stale():
-    assert judged(reported("designed-0.001/value", diagnosis=["value-saturates"]), ENTRY).status == "stale"
+    assert judged(reported("designed-0.001/value", diagnosis=["value-saturates"]), UNDERFLOWS).status == "stale"
 
 
 def test_one_part_of_a_joint_diagnosis_is_enough():
-    row = judged(reported("designed-0.001/value", diagnosis=["exp-underflows+outer-factor-2"]), ENTRY)
+    row = judged(reported("designed-0.001/value", diagnosis=["exp-underflows+outer-factor-2"]), UNDERFLOWS)
     assert row.status == "known"
 
 
@@ -81,7 +93,10 @@ def test_a_run_that_proves_nothing_is_new():
 
 
 def test_the_exit_code_is_that_of_the_worst_row():
-    agrees, known = judged(reported()), judged(reported("designed-0.001/value", diagnosis=["exp-underflows"]), ENTRY)
+    agrees, known = (
+        judged(reported()),
+        judged(LISTED, UNDERFLOWS),
+    )
     new, missing = judged(reported("designed-0.3/value")), replace(agrees, status="missing")
     stale = replace(agrees, status="stale")
     groups = ([agrees, known, missing], [agrees, new], [agrees, stale], [missing], [])
@@ -98,7 +113,7 @@ def test_missing_packages_are_listed_with_their_command():
 
 def test_the_page_fits_a_terminal():
     rows = [
-        judged(reported("designed-0.001/value", diagnosis=["exp-underflows"]), replace(ENTRY, reason="word " * 40)),
+        judged(LISTED, replace(UNDERFLOWS, reason="word " * 40)),
         judged(reported("designed-0.3/value")),
         *audit.audit(["paco"]),
     ]
@@ -108,7 +123,7 @@ def test_the_page_fits_a_terminal():
 
 
 def test_the_markdown_has_a_row_for_each_target_and_a_column_for_each_dtype():
-    both = [judged(reported()), replace(judged(reported("designed-0.3/value")), dtype="float32")]
+    both = [judged(reported()), judged(reported("designed-0.3/value"), dtype="float32")]
     lines = audit_page.markdown(both).splitlines()
     assert "| target | release | loss | float64 | float32 |" in lines
     assert "| `optax-ntxent` | optax 0.2.8 | `nt_xent` | agrees, 2 cases | new, 1 of 2 differ |" in lines
@@ -135,21 +150,35 @@ def test_the_record_is_json():
 def test_a_row_on_ranks_says_what_training_gets(named, training, words):
     failing = ["designed-0.3/grad.z1"] if named else []
     report = replace(reported(*failing, diagnosis=[named] if named else []), training=training)
-    way = {"gather_distributed": True}
-    row = audit_ranks.ranks_row(*TARGETS["lightly-ntxent"], way, "1.0", report)
-    assert (row.value, row.gradient) == words
-    assert row.judged.status == ("new" if named else "agrees")
+    row = on_ranks("lightly-ntxent-2-ranks-gather_distributed", report)
+    assert audit_page.words_of_training(row) == words
+    assert row.status == ("new" if named else "agrees")
     assert row.command == "nceref verify lightly-ntxent --init gather_distributed=True --ranks 2 --suite quick"
-    line = audit_ranks.section([row, replace(row, judged=replace(row.judged, status="missing"))]).splitlines()[-2]
+    line = audit_page.section_on_ranks([row, replace(row, status="missing")]).splitlines()[-2]
     shown = f"`{named}`" if named else "nothing"
-    cells = ("`lightly-ntxent`", "`gather_distributed=True`", "lightly 1.0", *words, shown)
+    cells = ("`lightly-ntxent`", "`gather_distributed=True`", "lightly 1.6.0", *words, shown)
     assert line == "| " + " | ".join(cells) + " |"
 
 
+def on_ranks(name, report):
+    (entry,) = audit.released().chosen([name])
+    return audit.row_of(ManifestResult(audit.in_format(entry, "quick", "float64"), report))
+
+
 def test_what_is_known_on_ranks_is_known_there_alone():
-    held, target = TARGETS["open-clip-clip"]
     wrong = reported("2-ranks/designed-0.3/grad.image", diagnosis=["gradient-divided-by-ranks"])
-    ways = ({}, {"local_loss": True}, {"gather_with_grad": True})
-    rows = [audit_ranks.ranks_row(held, target, way, "3.3.0", each) for way in ways for each in (wrong, reported())]
-    assert [row.judged.status for row in rows] == ["known", "stale", "stale", "stale", "new", "agrees"]
-    assert audit.row(held, target, "3.3.0", "float64", wrong, []).status == "new"
+    ways = ("", "-local_loss", "-gather_with_grad")
+    rows = [on_ranks(f"open-clip-clip-2-ranks{way}", each) for way in ways for each in (wrong, reported())]
+    assert [row.status for row in rows] == ["known", "stale", "stale", "stale", "new", "agrees"]
+    (entry,) = audit.released().chosen(["open-clip-clip"])
+    assert audit.row_of(ManifestResult(audit.in_format(entry, "standard", "float64"), wrong)).status == "new"
+
+
+def test_a_target_in_one_format_has_the_expected_failures_of_that():
+    (entry,) = audit.released().chosen(["optax-ntxent"])
+    one = {dtype: audit.in_format(entry, "standard", dtype) for dtype in ("float64", "float32", "bfloat16")}
+    assert list(one["float64"].expected) == ["*-0.0001/grad.*.finite", "*-0.001/grad.*.finite"]
+    assert "extreme-*/*" in one["float32"].expected
+    assert not one["bfloat16"].expected
+    # The report has what fails as it is, so that it is explained.
+    assert one["float64"].target.options == {"dtype": "float64", "suite": "standard"}

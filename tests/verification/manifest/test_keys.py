@@ -9,7 +9,7 @@ import pytest
 from programs.project import MANIFEST
 from sweep import sweep
 
-from nceref.verification.audit import known
+from nceref.verification.audit import audit
 from nceref.verification.manifest import keys
 from nceref.verification.manifest.keys import DEFAULTS, KEYS, OF_FAILURE, manifest_schema, wrong_keys
 
@@ -66,7 +66,7 @@ def test_the_schema_takes_what_reading_takes(validator, key):
 
 
 def test_whole_manifests(validator):
-    peers = (HERE.parent / "audit" / known.FILE).read_text(encoding="utf-8")
+    peers = (HERE.parent / "audit" / audit.FILE).read_text(encoding="utf-8")
     (example,) = re.findall(r"```toml\n(# nceref.toml\n.*?)```", CI.read_text(encoding="utf-8"), re.DOTALL)
     assert validator.is_valid(tomllib.loads(peers))
     assert validator.is_valid(tomllib.loads(example))

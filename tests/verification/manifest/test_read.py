@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sweep import sweep
 
-from nceref.cases.records import ExpectedFailure
+from nceref.cases.expected_failures import ExpectedFailure
 from nceref.errors import InputError
 from nceref.verification.conformance.target import Target
 from nceref.verification.manifest.read import find_manifest, read_manifest
