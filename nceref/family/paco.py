@@ -290,8 +290,8 @@ LOSS = Loss(
             "upper bound", "none", "", lambda s: s.absent("any value is possible: centers are not normalized")
         ),
     ),
-    notes="The temperature divides the contrast logits only. Momentum keys belong in `queue`. A bound without"
-    " centers is that of SupCon's sum form, K log K.",
+    notes="The temperature divides the contrast logits only. Momentum keys belong in `queue`. Without"
+    " centers the bound would be alpha k log k for k positives: that of SupCon's sum form, times alpha.",
     decomposition=decomposition,
     variants=(
         {"alpha": 0.0625},

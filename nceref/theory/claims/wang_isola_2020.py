@@ -273,7 +273,7 @@ CHAPTER = Chapter(
             place="minimizer of L_uniform; the value is derived here",
             published="The uniform law on the sphere minimizes uniformity.",
             latex=r"\log E\,e^{\kappa u\cdot v}=\log{}_0F_1\big(;\tfrac d2;\tfrac{\kappa^2}4\big),\qquad "
-            r"\min L_{\mathrm{uniform}}(t)=\log{}_0F_1(;\tfrac d2;t^2)-2t\approx-4+\tfrac8d\ (t=2)",
+            r"\min L_{\mathrm{uniform}}(t)=\log{}_0F_1(;\tfrac d2;t^2)-2t\approx-4+\tfrac8d\ (t=2,\ d\ \text{large})",
             given="laws on the sphere in d dimensions, u and v uniform on it, t > 0; of samples only with the diagonal",
             expected=Verdict.AGREES,
             symbolic=_two_spheres,
