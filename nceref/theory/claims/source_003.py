@@ -319,12 +319,11 @@ CHAPTER = Chapter(
             source=SOURCE,
             place="section 3, below the pictures",
             published="At 0.001 all features gather in the two corners (-1, 1) and (-1, -1).",
-            latex=r"f=\tanh\circ W,\ f(-x)=-f(x)\ \Rightarrow\ \text{two corners that hold samples on all sides are opposite}",
+            latex=r"f(x)=\tanh(Mx),\ f(-x)=-f(x)\ \Rightarrow\ \text{two corners that hold everything are opposite}",
             expected=Verdict.WRONG,
             repair=Repair.REPLACED,
-            repaired="The encoder is the tanh of a linear map and the samples lie on all sides, so no feature has one sign on all of "
-            "them, and two such corners are opposite ones, "
-            "(-1, 1) and (1, -1) for example.",
+            repaired="The encoder is the tanh of a linear map, and the samples lie on all sides, so no feature has one "
+            "sign on all of them. Two such corners are opposite ones, (-1, 1) and (1, -1) for example.",
             counterexample=_samples_on_all_sides,
             scenario="encoder",
             formula="f_back == [-z for z in f]",
