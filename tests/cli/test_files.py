@@ -3,11 +3,10 @@
 import os
 from pathlib import Path
 
-import click
 import pytest
 
-from nceref.cli import options
-from nceref.errors import FileError
+from nceref.cases.expected_failures import ExpectedFailure, expected_failures_in
+from nceref.errors import FileError, InputError
 from nceref.verification import verifier
 from nceref.verification.report import Report
 
@@ -108,12 +107,12 @@ def test_damaged_expected_failures_are_refused_by_name_or_reasons_by_id(tmp_path
     for damaged in (*flipped, *(content[:i] for i in range(len(content)))):
         path.write_bytes(damaged)
         try:
-            reasons = options.failures(str(path))
-        except (click.UsageError, FileError) as error:
+            reasons = expected_failures_in(str(path), "--expected-failures")
+        except (InputError, FileError) as error:
             refused += 1
             assert str(path) in str(error)  # noqa: PT017
         else:
-            assert all(isinstance(reason, str) and reason for reason in reasons.values())
+            assert all(isinstance(failure, ExpectedFailure) and failure.reason for failure in reasons.values())
     assert refused > len(content) / 2
 
 

@@ -34,7 +34,7 @@ def authors_code(features, labels, temperature, dtype="float64", base=0.07):
 
 
 def _code_is_the_scaled_formula(rng):
-    """In float64, for rows of any length; 1 / (2 N_y - 1) makes the mean of the sum; without labels it is NT-Xent.
+    """In float64, for rows not of length 1; 1 / (2 N_y - 1) makes the mean of the sum; without labels: NT-Xent.
 
     4 to 8 samples in two views and 5 dimensions, two classes; temperatures from 0.3 to 3.2.
     """
@@ -182,14 +182,15 @@ CHAPTER = Chapter(
             place="listing of SupConLoss, the first version of the authors' repository",
             published="The listing is offered as the formula of the loss; normalization must be added.",
             latex=r"\text{code}_i=\frac{\tau}{\tau_0}L_i^{out},\ \tau_0=0.07,\quad\text{if }|P(i)|>0"
-            r"\text{ and, in float32, }\frac{\max_as_{ia}-\max_{a\ne i}s_{ia}}{\tau}<126\log2=87.34",
+            r"\text{ and }\frac{\max_as_{ia}-\max_{a\ne i}s_{ia}}{\tau}<126\log2=87.34\text{ in float32},\ "
+            r"1022\log2=708.40\text{ in float64}",
             given="a row of the loss, s_ia the products of the rows as given, a = i included in the first maximum",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
             repaired="It computes tau / 0.07 times the loss of the rows as given, where every anchor has a positive: "
             "the gradient does not scale as 1 / tau. In float32, a candidate must also be within 87.34 tau of the row "
-            "maximum, the anchor's own product included: below the normal numbers exponentials lose digits, and from "
-            "103.97 tau on all are 0 and the loss is NaN.",
+            "maximum, the anchor's own product included (708.40 tau in float64): below the normal numbers exponentials "
+            "lose digits, and from 103.97 tau on (745.13 tau) all are 0 and the loss is NaN.",
             counterexample=_code_gives_nan,
             numeric=_underflow_below_150_bits,
             random=_code_is_the_scaled_formula,

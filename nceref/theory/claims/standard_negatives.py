@@ -106,7 +106,7 @@ def _grows_to_the_hardest(logits, partner, negatives):
 
 
 def _debiased_in_expectation(rng):
-    """Over all draws of three negatives: without the clamp the mean is that over true negatives; with it, above.
+    """Over all draws of three negatives: without the clamp the mean is that over true negatives; with it, no less.
 
     20 laws of three states, priors from 0.05 to 0.9.
     """

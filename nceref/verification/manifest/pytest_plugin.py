@@ -34,6 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = config.invocation_params.dir
     try:
         # An error by itself where NumPy is too old.
+        import nceref.losses  # noqa: F401
         from nceref.verification.manifest.read import read_manifest
 
         if not (paths := [path for path in map(_path, config.args) if path.endswith(".toml")]):
