@@ -7,10 +7,12 @@ from importlib.resources import as_file, files
 from typing import Any
 
 from nceref.cases.expected_failures import OUT_OF_DATE, mark_expected_failures
+from nceref.engine.arguments import one_of
 from nceref.targets.peers.peer import checkouts, get
 from nceref.verification.manifest.expected_failures import listed
 from nceref.verification.manifest.read import Manifest, ManifestTarget, line_of, read_manifest
 from nceref.verification.manifest.run import ManifestResult, left_out, verify_manifest
+from nceref.verification.options import BY_NAME
 
 PACKAGE, FILE = "nceref.verification.audit", "nceref.toml"
 SUITE = "standard"
@@ -130,9 +132,11 @@ def audit(
     Raises
     ------
     InputError
-        For a name or a checkout that does not exist.
+        For a name, a suite, a dtype or a checkout that does not exist.
     """
     chosen = None if names is None else [get(name)[1].name for name in names]
+    for name, word in (("suite", suite), *(("dtype", dtype) for dtype in dtypes or ())):
+        one_of(name, word, BY_NAME[name].choices)
     with _checkouts(checkouts or {}):
         entries = {entry.table["target"]: entry for entry in released().targets if not is_on_ranks(entry)}
         return _judged(
@@ -173,8 +177,9 @@ def _judged(entries: Sequence[ManifestTarget], on_progress: Callable[..., Any] |
     manifest = Manifest(FILE, tuple(entries))
     missing = left_out(manifest)
     results = iter(verify_manifest(manifest, on_progress=on_progress))
-    rows = (_missing(entry) if entry.name in missing else row_of(next(results)) for entry in entries)
-    return tuple(dict.fromkeys(rows))
+    rows = [_missing(entry) if entry.name in missing else row_of(next(results)) for entry in entries]
+    # A target that is missing has no format, and so one row.
+    return tuple({(row.entry.name, row.dtype): row for row in rows}.values())
 
 
 def _missing(entry: ManifestTarget) -> AuditRow:

@@ -4,9 +4,11 @@ import json
 from dataclasses import replace
 
 import pytest
+from sweep import sweep
 
 from nceref.cases.expected_failures import ExpectedFailure
 from nceref.cases.records import Diagnosis, DiagnosisPart, Result
+from nceref.errors import InputError
 from nceref.targets.peers.peer import Peer
 from nceref.verification.audit import audit
 from nceref.verification.audit import page as audit_page
@@ -90,6 +92,30 @@ def test_one_part_of_a_joint_diagnosis_is_enough():
 def test_a_run_that_proves_nothing_is_new():
     report = replace(reported(), verdict="inconclusive", exit_code=6)
     assert judged(report).status == "new"
+
+
+def test_every_target_that_is_judged_has_a_row_in_each_format(monkeypatch):
+    missing = {"paco": "paco is not installed"}
+
+    def verified(manifest, **_):
+        return tuple(ManifestResult(entry, reported()) for entry in manifest.targets if entry.name not in missing)
+
+    monkeypatch.setattr(audit, "verify_manifest", verified)
+    monkeypatch.setattr(audit, "left_out", lambda manifest: missing)
+    rows = audit.audit(["optax-ntxent", "paco", "lightly-dcl"], dtypes=["float64", "float32"])
+    assert [(row.target, row.dtype) for row in rows] == [
+        ("optax-ntxent", "float64"), ("optax-ntxent", "float32"), ("paco", ""),
+        ("lightly-dcl", "float64"), ("lightly-dcl", "float32"),
+    ]  # fmt: skip
+    # Ways to use one target are alike where all is right.
+    names = [entry.name for entry in audit.released().targets if audit.is_on_ranks(entry)]
+    assert [row.entry.name for row in audit.audit_on_ranks()] == names
+
+
+@sweep("given", [{"suite": "x"}, {"dtypes": ["float8"]}, {"names": ["x"]}, {"checkouts": {"x": "y"}}])
+def test_a_name_that_does_not_exist_is_refused(given):
+    with pytest.raises(InputError):
+        audit.audit(**given)
 
 
 def test_the_exit_code_is_that_of_the_worst_row():
