@@ -177,9 +177,9 @@ CHAPTER = Chapter(
             r"\frac{P_j}{\tau}<0\ \text{ if } s_j\ge E_P[s]",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
-            repaired="True of the gradient of every negative at or above E_P[s], so of one that no candidate "
-            "exceeds. The "
-            "loss itself may be smaller below 1.",
+            repaired="At any temperature, a slightly smaller one makes the gradient larger of every negative at or "
+            "above E_P[s] there: at all temperatures of one that no candidate exceeds. The loss itself may be smaller "
+            "below 1.",
             as_published="L < log(sum(exp(2 * x) for x in s)) - 2 * s[0]",
             counterexample={"s": (0.25, 0.5, -0.45, -0.1), "t": 1.0},
             formula="[d(P[j] / t, t) for j in range(N)] == [P[j] / t**3 * (expected - s[j] - t) for j in range(N)]"

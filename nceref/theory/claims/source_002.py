@@ -290,9 +290,9 @@ CHAPTER = Chapter(
             expected=Verdict.IMPRECISE,
             repair=Repair.WORDING,
             repaired="True of the shares among the negatives. The push on a negative, P / tau, grows as the "
-            "temperature falls only while it is less than tau below the mean similarity of all candidates (IS-7). "
-            "Where the positive is the most similar, gradients vanish. How low it may be is a matter of experiments "
-            "(WL-19).",
+            "temperature falls only while it is less than tau below E_P[s], the mean similarity under the softmax "
+            "(IS-7). Where the positive is the most similar, gradients vanish. How low it may be is a matter of "
+            "experiments (WL-19).",
             scenario="split",
             as_published="d(P[1] / t, t) < 0",
             counterexample={"s": (0.5, 0.25, -0.45, -0.1), "t": 0.05, "w": 1.0},

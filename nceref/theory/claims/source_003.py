@@ -378,7 +378,8 @@ CHAPTER = Chapter(
             source=SOURCE,
             place="section 2, listing",
             published="Seed 0 for torch and random: samples, weights and indices are the same each time.",
-            latex=r"u=(w\bmod2^{24})\,2^{-24},\qquad W=\mathrm{fl}_{32}(u\,(b-a)+a),\quad b=-a=1/\sqrt{\text{inputs}}",
+            latex=r"u=(w\bmod2^{24})\,2^{-24},\qquad W=\mathrm{fl}_{32}(u\,(b-a)+a),\quad "
+            r"b=-a=\mathrm{fl}_{32}(1/\sqrt{\text{inputs}})",
             given="the script and its generators, seed 0",
             expected=Verdict.AGREES,
             numeric=_same_numbers,

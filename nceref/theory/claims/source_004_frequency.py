@@ -85,9 +85,9 @@ CHAPTER = Chapter(
             given="one anchor of a batch, mean by class; equal similarities, or embeddings before training",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
-            repaired="True of the printed sum over the positives: rarer classes have smaller gradients, as long as no "
-            "class is more than half of the batch. The mean over the positives turns it round. So it is in training "
-            "too: nceref experiment long-tail.",
+            repaired="True of the printed sum over the positives: of two classes of a batch the rarer one has the "
+            "smaller gradient. The mean over the positives turns it round. So it is in training too: nceref experiment "
+            "long-tail.",
             counterexample=_the_mean_turns_it_round,
             symbolic=_by_count_of_positives,
             numeric=_of_equal_rows,
