@@ -10,8 +10,8 @@ from nceref.errors import InputError
 from nceref.losses import get_loss
 from nceref.spec import Array, Choice, Labels, Loss, Scalar
 
-_BATCHES = 64
-"""The deviation itself is off by a tenth."""
+_BATCHES, _ENTRIES = (64, 1024), 1 << 16
+"""Fewest and most batches, and entries of all: the deviation is off by a tenth, of small batches by a fiftieth."""
 _ROWS, _MOST_SHARED = 128, 1024
 
 
@@ -51,7 +51,8 @@ def _spread(expected: ExpectedReadings) -> float | None:
         return None
     rng = np.random.default_rng(0)
     try:
-        values = [loss(**_batch(loss.declaration, {**settings, "n": n}, rng)) for _ in range(_BATCHES)]
+        batches = min(max(_BATCHES[0], _ENTRIES // (n * each * settings["dim"])), _BATCHES[1])
+        values = [loss(**_batch(loss.declaration, {**settings, "n": n}, rng)) for _ in range(batches)]
     except InputError:
         # An anchor without a positive, or a number beyond the range.
         return None

@@ -66,8 +66,8 @@ def _value(reading: Reading) -> str:
 
 
 def _one_batch(reading: Reading) -> str:
-    """The scatter of one batch, with one digit: it is drawn."""
-    return f"; standard deviation of one batch: about {reading.spread:.1g}" if reading.spread else ""
+    """The scatter of one batch, with two digits: it is drawn."""
+    return f"; standard deviation of one batch: about {reading.spread:.2g}" if reading.spread else ""
 
 
 def _number(value: Any) -> str:

@@ -71,7 +71,7 @@ def test_expectations_fit_80_columns_and_mark_defaults_and_what_is_missing():
 
 def test_scatter_of_one_batch_stands_beside_chance(run):
     out = words(run("expect", "--loss", "uniformity", "--n", "8", "--dim", "4", "--value=-2.7")[1])
-    assert "95 % interval over 17,182 draws; standard deviation of one batch: about 0.3" in out
+    assert "95 % interval over 17,182 draws; standard deviation of one batch: about 0.32" in out
     assert "One batch of random rows may be that far from the mean over many" in out
     two = run("expect", "--loss", "uniformity", "--n", "2", "--dim", "4", "--json")[1]
     # -2t + 2t s, where the cosine has variance 1 / D.

@@ -86,8 +86,8 @@ CHAPTER = Chapter(
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
             repaired="True of the printed sum over the positives: of two classes of a batch the rarer one has the "
-            "smaller gradient. The mean over the positives turns it round. So it is in training too: nceref experiment "
-            "long-tail.",
+            "smaller gradient, before training if their sizes clearly differ. The mean over the positives turns it "
+            "round. So it is in training too: nceref experiment long-tail.",
             counterexample=_the_mean_turns_it_round,
             symbolic=_by_count_of_positives,
             numeric=_of_equal_rows,
