@@ -215,7 +215,11 @@ def _parsed(path: str, option: str) -> tuple[str, dict[str, Any]]:
         sentence = printable(error)
         at = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)", sentence)
         line = (at and at[1]) or str(len(text.splitlines()))
-        msg = f"{printable(path)}:{line}: {option} is not TOML: {sentence.replace(at[0], '') if at else sentence}"
+        # A table in single brackets can stand once; in a project's file it may be any other table.
+        twice = "; write [[target]] above each target" if "('target',) twice" in sentence else ""
+        msg = (
+            f"{printable(path)}:{line}: {option} is not TOML: {sentence.replace(at[0], '') if at else sentence}{twice}"
+        )
         raise InputError(msg) from None
     except RecursionError:
         msg = f"{printable(path)}: {option} is nested too deeply"

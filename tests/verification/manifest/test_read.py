@@ -222,6 +222,7 @@ def test_what_is_wrong_has_a_sentence_with_its_line(tmp_path, text, sentences):
         ("\ntarget = [1]", r":2: `target` must be an array of tables, .* got \[1\]"),
         ("a = 1\nb = \nc = 2", r":2: --manifest is not TOML: Invalid value"),
         ("a = 1\nb = '''", r":2: --manifest is not TOML: "),
+        ("[target]\nloss = 1\n[target]", r":3: --manifest is not TOML: .*; write \[\[target\]\] above each target"),
         ("a = " + "[" * 5000, r"nceref.toml:1?:? ?--manifest is (nested too deeply|not TOML)"),
     ],
 )
