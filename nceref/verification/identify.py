@@ -1,7 +1,8 @@
 """Identification of a target: it is tried against every loss of the family whose inputs fit."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from nceref.errors import InputError, TargetError
 from nceref.losses import all_losses
 from nceref.output.pages import GAP, Page
 from nceref.output.text import printable
-from nceref.output.words import counted
+from nceref.output.words import counted, letters
 from nceref.targets.call_expression import expression
 from nceref.targets.command_line import is_command
 from nceref.targets.process.child import ChildRunner
@@ -136,6 +137,27 @@ def record(candidate: Candidate) -> dict[str, Any]:
     return {name: report[name] for name in ("target", "loss", "verdict", "reason", "diagnosis")} | isolated
 
 
+def is_named_after(name: str, loss: str) -> bool:
+    """Whether words of a name are that of a loss.
+
+    >>> is_named_after("InfoNCELoss", "info_nce"), is_named_after("mean_distance", "nce")
+    (True, False)
+    """
+    words = [word.lower() for word in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])", name)]
+    places = range(len(words) + 1)
+    return letters(loss) in {"".join(words[i:j]) for i in places for j in places}
+
+
+def named_like(name: str, losses: Sequence[str]) -> str:
+    """The loss with the longest name that is part of another name, or empty.
+
+    >>> named_like("NTXentLoss", ["info_nce", "nt_xent"])
+    'nt_xent'
+    """
+    named = [loss for loss in losses if is_named_after(name, loss)]
+    return max(named, key=lambda loss: len(letters(loss)), default="")
+
+
 def page_of(target: Any, tried: tuple[Candidate, ...]) -> Page:
     """The page that says which loss the target is, with the best candidates.
 
@@ -147,11 +169,14 @@ def page_of(target: Any, tried: tuple[Candidate, ...]) -> Page:
         page.print(f"isolated by {name}", style="dim")
     if words := tried[0].report.environment.get("containment"):
         page.print(words, style="dim")
-    shown = tried[:SHOWN]
+    called = target if isinstance(target, str) else getattr(target, "__name__", type(target).__name__)
+    named = named_like(called.rpartition(":")[2], [candidate.loss for candidate in tried[SHOWN:]])
+    # The loss that it is named after is shown however much it differs.
+    shown = (*tried[:SHOWN], *(candidate for candidate in tried[SHOWN:] if candidate.loss == named))
     label = max(len(c.loss) for c in shown)
     page.grid([(c.loss, _summary(c, c is tried[0])) for c in shown], label, styles=("bold", ""), indent=GAP)
-    if len(tried) > SHOWN:
-        rest = counted(len(tried) - SHOWN, "more loss takes", "more losses take")
+    if len(tried) > len(shown):
+        rest = counted(len(tried) - len(shown), "more loss takes", "more losses take")
         page.print(f"{rest} such inputs, differing more", style="dim")
     return page
 

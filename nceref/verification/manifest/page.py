@@ -50,6 +50,8 @@ def page_of(results: Sequence[ManifestResult], apart: Mapping[str, str] = NONE, 
             page.stack([(line,) for line in lines], styles=(style,))
     if passing:
         page.print("\n--only NAME shows the report of a target that passes", style="dim")
+    if unjudged := sum(each.report.verdict == "value-only" for each in results):
+        page.print(f"\n{counted(unjudged, 'target returns', 'targets return')} no gradients: values alone were judged")
     page.print(f"\n{tally(results)}", style="bold")
     return page
 

@@ -14,10 +14,10 @@ from nceref.diagnosis.conventions import CONVENTIONS
 from nceref.errors import InputError, TargetError
 from nceref.losses import all_losses
 from nceref.output.text import printable
-from nceref.output.words import letters, out_of
+from nceref.output.words import out_of
 from nceref.spec import Array, Choice, Labels, Loss
 from nceref.targets.global_state import ORDINARY
-from nceref.verification.identify import Candidate
+from nceref.verification.identify import Candidate, is_named_after, named_like
 from nceref.verification.manifest.package import PublicCallable, constructed_with
 from nceref.verification.report import DIFFERS, Report
 from nceref.verification.target_run import held_runner, probes_of, setups_of
@@ -268,27 +268,6 @@ def _changes(loss: Loss, by_rows: bool) -> Iterator[dict[str, Any]]:
 def _by_name(name: str) -> list[str]:
     """All losses, those first that a callable is named after."""
     return sorted(all_losses(), key=lambda loss: not is_named_after(name, loss))
-
-
-def is_named_after(name: str, loss: str) -> bool:
-    """Whether words of a name are that of a loss.
-
-    >>> is_named_after("InfoNCELoss", "info_nce"), is_named_after("mean_distance", "nce")
-    (True, False)
-    """
-    words = [word.lower() for word in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])", name)]
-    places = range(len(words) + 1)
-    return letters(loss) in {"".join(words[i:j]) for i in places for j in places}
-
-
-def named_like(name: str, losses: Sequence[str]) -> str:
-    """The loss with the longest name that is part of another name, or empty.
-
-    >>> named_like("NTXentLoss", ["info_nce", "nt_xent"])
-    'nt_xent'
-    """
-    named = [loss for loss in losses if is_named_after(name, loss)]
-    return max(named, key=lambda loss: len(letters(loss)), default="")
 
 
 def explanation_of(report: Report) -> Diagnosis | None:
