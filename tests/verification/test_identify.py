@@ -59,7 +59,9 @@ def test_identify_tries_every_loss_whose_inputs_fit(monkeypatch):
 
 def test_the_loss_that_a_target_is_named_after_is_shown_however_far_it_is(monkeypatch):
     monkeypatch.setattr(identify, "SHOWN", 1)
-    tried = tuple(identify.Candidate(loss, Report("my.py:f", loss, "differs", 1, "")) for loss in ("clip", "dcl", "nce"))
+    tried = tuple(
+        identify.Candidate(loss, Report("my.py:f", loss, "differs", 1, "")) for loss in ("clip", "dcl", "nce")
+    )
     shown = identify.page_of("my.py:nce_loss", tried).text()
     assert ("clip" in shown, "dcl" in shown, "nce  " in shown) == (True, False, True)
     assert "1 more loss takes such inputs" in shown

@@ -330,9 +330,9 @@ CHAPTER = Chapter(
             source="Wang & Liu 2021",
             place="eq. (8), (9)",
             published="Only negatives above a quantile take part; their relative penalties are renormalized.",
-            latex=r"L_{\mathrm{hard}}\le L,\qquad r_j=\frac{e^{s_j/\tau}}{\sum_{s_k\ge s^{(\alpha)}}e^{s_k/\tau}}"
+            latex=r"L_{\mathrm{hard}}\le L,\qquad r_j=\frac{e^{s_j/\tau}}{\sum_{k\ \text{kept}}e^{s_k/\tau}}"
             r"\ \text{on the kept, else }0",
-            given="at least one negative is kept, those from s^(alpha) on",
+            given="at least one negative is kept, the most similar ones, of tied ones those that come first",
             expected=Verdict.AGREES,
             scenario="limits",
             formula="L_half <= L and [d(L_half, s[j]) for j in dropped] == 0"

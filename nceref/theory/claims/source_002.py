@@ -183,7 +183,7 @@ CHAPTER = Chapter(
             source=SOURCE,
             place="section on what the NCE loss is",
             published="With a one-hot target only the log-softmax of the target is left of the cross-entropy.",
-            latex=r"\sum_jP_j=1,\qquad-\sum_jy_j\log P_j=-\log P_{\mathrm{target}}",
+            latex=r"\sum_jP_j=1,\qquad-\sum_jy_j\log P_j=-\log P_{\mathrm{target}},\quad y_j=[j=\mathrm{target}]",
             expected=Verdict.AGREES,
             formula="L == -sum(int(j == 0) * log(P[j]) for j in range(N)) and sum(P) == 1 and 0 <= P",
             derivation="gradients",

@@ -249,6 +249,6 @@ TABLE = Table(
     note=(
         "T is the temperature, N the number of samples, |P| and K the number of positives of an anchor. Factor: what "
         "the value is multiplied with, beside the mean over the anchors. Self pair: the similarity of a sample with "
-        "itself. Lonely anchor: one without a positive in the batch."
+        "itself. Lonely anchor: one without any positive."
     ),
 )
