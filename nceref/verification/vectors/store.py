@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -93,16 +94,24 @@ def read_vectors(folder: PathLike | None = None, losses: tuple[str, ...] = ()) -
     chosen = choose("loss with vectors", losses, files, "nceref vectors list") if losses else list(files.values())
     names = [name.removesuffix(".json") for name in chosen]
     large = _large_cases(place, names, manifest)
-    held = {loss: (*_small_cases(place, loss, manifest, folder is not None), *large[loss]) for loss in names}
+    # Of a folder of the format before, all losses look up their cases in the package, which is read once.
+    own = cache(lambda: read_vectors(losses=tuple(names)).cases)
+    held = {loss: (*_small_cases(place, loss, manifest, folder is not None, own), *large[loss]) for loss in names}
     cases = {loss: _counted(place / f"{loss}.json", each, manifest) for loss, each in held.items()}
     return Vectors(manifest, hashlib.sha256(content).hexdigest(), cases)
 
 
-def _small_cases(place: Path, loss: str, manifest: Mapping[str, Any], foreign: bool) -> Sequence[VectorCase]:
+def _small_cases(
+    place: Path,
+    loss: str,
+    manifest: Mapping[str, Any],
+    foreign: bool,
+    own: Callable[[], Mapping[str, tuple[VectorCase, ...]]],
+) -> Sequence[VectorCase]:
     return cases_in(
         place / f"{loss}.json",
         manifest,
-        lambda: read_vectors(losses=(loss,)).cases[loss],
+        lambda: own()[loss],
         lambda content, record, where: case_of(content["loss"], record, where),
         "cases.schema.json" if foreign else "",
     )
