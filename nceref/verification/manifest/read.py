@@ -230,11 +230,6 @@ def _tables(content: Any) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-_OPTION = {key: option.name for key, option in OPTIONS.items()}
-"""The keyword of `nceref.verify` for each key."""
-_NOT_OPTIONS = {"name", "target", "loss", "set", "needs", "expected_failures"}
-
-
 def _entry(table: Mapping[str, Any], folder: Path, place: Callable[..., str]) -> ManifestTarget:
     expected = read_failures(table, place)
     problems = [*wrong_keys(table, KEYS, "a target", NEEDED, place), *expected.problems]
@@ -252,8 +247,9 @@ def _entry(table: Mapping[str, Any], folder: Path, place: Callable[..., str]) ->
 def _wrong_settings(table: Mapping[str, Any], place: Callable[..., str]) -> Iterator[str]:
     """Options of a target that stand among its conventions, where they would be read as such."""
     for key in _tables(table.get("set")):
-        known = next((name for name in KEYS if key in (name, _OPTION.get(name))), "")
-        if known or key in BY_NAME:
+        option = BY_NAME.get(key)
+        known = key if key in KEYS else option and option.key
+        if known or option:
             remedy = f"write it beside `set`, as `{known}`" if known else "leave it out"
             yield f"{place('set', key)}: `{key}` is no convention; {remedy}"
 
@@ -263,7 +259,8 @@ def _target(
 ) -> Target:
     given: dict[str, Any] = {key: tuple(x) if isinstance(x, list) else x for key, x in table.items()}
     options: dict[str, Any] = {key: ... if x == "given" else x for key, x in given.get("set", {}).items()}
-    options |= {_OPTION.get(key, key): x for key, x in given.items() if key not in _NOT_OPTIONS}
+    # Expected failures stand in their own table, which `expected` has read.
+    options |= {OPTIONS[key].name: x for key, x in given.items() if key in OPTIONS and key != "expected_failures"}
     if "added" in options:
         options["added"] = _from(folder, options["added"])
     if "inputs" in options:
