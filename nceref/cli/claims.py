@@ -34,8 +34,8 @@ def claims(
     from nceref.cli import claims_page
     from nceref.output.pages import joined
 
-    shown = claims_page.select(ids, verdict, source)
-    if latex and (prove or as_json or not ids):
+    shown, in_full = claims_page.select(ids, verdict, source), any(map(claims_page.is_id, ids))
+    if latex and (prove or as_json or not in_full):
         without = "--prove" if prove else "--json, which has it"
         msg = f"--latex goes {f'without {without}' if prove or as_json else 'with an ID, as in --latex WL-13'}"
         raise click.UsageError(msg)
@@ -43,7 +43,7 @@ def claims(
         _prove(context, tuple(claim.id for claim in shown), as_json)
     elif as_json:
         echo_json([claims_page.record(claim) for claim in shown])
-    elif any(map(claims_page.is_id, ids)):
+    elif in_full:
         show(joined(claims_page.page_of(claim, latex) for claim in shown))
     else:
         show(claims_page.overview(shown))

@@ -74,8 +74,7 @@ def select(ids: Sequence[str], wanted: str | None, source: str | None) -> list[C
 
 def _about(ids: Sequence[str]) -> list[Claim]:
     """The claims with all of some words, such as ``hard negatives``; none where one of the words is an id."""
-    known = {id.casefold() for id in prove.claims()}
-    if not ids or any(word.casefold() in known for word in ids):
+    if not ids or any(map(is_id, ids)):
         return []
     texts = {id: f"{one.title} {one.published} {one.repaired}".casefold() for id, one in prove.claims().items()}
     return [prove.claims()[id] for id, text in texts.items() if all(word.casefold() in text for word in ids)]

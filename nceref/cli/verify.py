@@ -157,11 +157,10 @@ def _identify(context: click.Context, target: str, given: dict[str, Any]) -> int
     from nceref.verification.identify import candidates, page_of, record
     from nceref.verification.report import CONFORMS, DIFFERS, TARGET_FAILED
 
-    options = {name: given[name] for name in ("call", "framework", "timeout", "isolate")}
-    settings = {"init": pairs("--init", given["init"]), **options, **pairs("--set", given["settings"])}
+    options = {name: x for name, x in values(given).items() if name in _OF_IDENTIFYING}
     try:
         with progress("trying losses") as on_progress:
-            tried = candidates(target, on_progress=on_progress, **settings)
+            tried = candidates(target, on_progress=on_progress, **options, **pairs("--set", given["settings"]))
     except TargetError as error:
         echo(f"Error: {error}", err=True)
         return TARGET_FAILED

@@ -68,3 +68,13 @@ def test_a_formula_is_text_within_the_page_and_latex_where_that_is_asked_for(run
     status, _, errors = run("claims", "--latex")
     assert status == 2
     assert "with an ID" in errors
+
+
+def test_words_in_place_of_an_id_list_the_claims_that_have_all_of_them(run):
+    status, out, _ = run("claims", "hard negatives")
+    assert status == 0
+    assert "WL-21" in out
+    assert "WL-1 " not in out
+    assert run("claims", "nonsense")[0] == 2
+    # Of a list there is no formula to copy.
+    assert "--latex goes with an ID" in run("claims", "hard negatives", "--latex")[2]
