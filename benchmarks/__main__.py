@@ -20,6 +20,7 @@ from benchmarks.report import write
 from benchmarks.tables import tables
 from nceref.output import files
 from nceref.output.json_text import json_text
+from nceref.output.terminal import overwrite
 from nceref.theory.table_formats import render
 
 QUESTIONS = ("speed", "stages", "memory", "scaling", "threads", "startup", "quadrants", "chunked", "device")
@@ -101,14 +102,8 @@ def _print(results: dict[str, Any], skip: int = 0) -> None:
 @contextmanager
 def progress() -> Iterator[OnProgress]:
     """Print progress on standard error, if that is a terminal."""
-
-    def update(words: str) -> None:
-        if sys.stderr.isatty():
-            sys.stderr.write(f"\r\x1b[K{words}")
-            sys.stderr.flush()
-
-    yield update
-    update("")
+    yield overwrite
+    overwrite("")
 
 
 if __name__ == "__main__":

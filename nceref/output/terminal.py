@@ -32,7 +32,7 @@ def progress(phase: str, total: int | None = None) -> Iterator[Callable[..., Any
     The line names the phase, and is erased as the last result comes: what follows may take long. Where `total` is not
     known before, it is passed with a result, as ``total=``.
     """
-    if not _is_terminal(sys.stderr) or _is_dumb():
+    if not _shows_progress():
         yield lambda result, total=None: result
         return
     width = fitting(_columns() or _size().columns)
@@ -44,19 +44,25 @@ def progress(phase: str, total: int | None = None) -> Iterator[Callable[..., Any
         count = next(done)
         of = f" of {total}" if total else ""
         line = f"{phase}: {count}{of}, {printable(name if isinstance(name, str) else result.id, _LABEL)}"
-        _overwrite("" if count == total else line[: width - 1])
+        overwrite("" if count == total else line[: width - 1])
         return result
 
-    _overwrite(phase)
+    overwrite(phase)
     try:
         yield on_progress
     finally:
-        _overwrite("")
+        overwrite("")
 
 
-def _overwrite(line: str) -> None:
-    sys.stderr.write(f"\r\x1b[K{line}")
-    sys.stderr.flush()
+def overwrite(line: str) -> None:
+    """Put a line in the place of the last one on standard error; nothing where that is no terminal."""
+    if _shows_progress():
+        sys.stderr.write(f"\r\x1b[K{line}")
+        sys.stderr.flush()
+
+
+def _shows_progress() -> bool:
+    return _is_terminal(sys.stderr) and not _is_dumb()
 
 
 def note(text: str) -> None:
