@@ -18,13 +18,13 @@ OUT_OF_DATE = "expected-failure"
 
 @dataclass(frozen=True)
 class ExpectedFailure:
-    """Why results are expected to fail.
+    """The reason why results are expected to fail, and what holds where they pass.
 
     Attributes
     ----------
     reason : str
     link : str
-        Where more is written; may be empty.
+        Address of a page that says more; may be empty.
     strict : bool or "some"
         Whether each result that passes is a failure; ``some``: only where none of them fails.
     diagnosis : str
@@ -56,7 +56,7 @@ def read_expected_failures(given: Any) -> dict[str, ExpectedFailure]:
 
 
 def expected_failures_in(path: str | os.PathLike[str], option: str) -> dict[str, ExpectedFailure]:
-    """Those of a file: a JSON object of reasons, or lines of an id and its reason; ``#`` begins a comment.
+    """The expected failures of a file: a JSON object of reasons, or lines of an id and its reason; ``#`` is a comment.
 
     Raises `InputError` for an id without a reason. `option`: by which the file was given, for errors.
     """
@@ -82,7 +82,7 @@ def matching(id: str, names: Iterable[str]) -> list[str]:
 
 
 def first_matching(id: str, names: Iterable[str]) -> str | None:
-    """The first of them; None for none."""
+    """The first name that matches an id, as `matching` has them; None for none."""
     return next(iter(matching(id, names)), None)
 
 

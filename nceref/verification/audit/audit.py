@@ -8,7 +8,8 @@ from typing import Any
 
 from nceref.cases.expected_failures import OUT_OF_DATE, mark_expected_failures
 from nceref.engine.arguments import one_of
-from nceref.targets.peers.peer import checkouts, get
+from nceref.targets.peers.peer import checkouts as checked_out
+from nceref.targets.peers.peer import get
 from nceref.verification.manifest.expected_failures import listed
 from nceref.verification.manifest.read import Manifest, ManifestTarget, line_of, read_manifest
 from nceref.verification.manifest.run import ManifestResult, left_out, verify_manifest
@@ -137,7 +138,7 @@ def audit(
     chosen = None if names is None else [get(name)[1].name for name in names]
     for name, word in (("suite", suite), *(("dtype", dtype) for dtype in dtypes or ())):
         one_of(name, word, BY_NAME[name].choices)
-    with _checkouts(checkouts or {}):
+    with checked_out(checkouts or {}):
         entries = {entry.table["target"]: entry for entry in released().targets if not is_on_ranks(entry)}
         return _judged(
             [
@@ -147,9 +148,6 @@ def audit(
             ],
             on_progress,
         )
-
-
-_checkouts = checkouts  # the argument above is named like the option of the command
 
 
 def audit_on_ranks(names: Sequence[str] = ()) -> tuple[AuditRow, ...]:
