@@ -1,6 +1,7 @@
 """Expected failures: the one reader of what a caller lists, and the one matcher of ids of results, and of checks."""
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -11,9 +12,10 @@ from nceref.errors import InputError
 from nceref.output import files
 from nceref.output.json_text import json_object
 from nceref.output.text import shown
+from nceref.output.words import as_code
 
 OUT_OF_DATE = "expected-failure"
-"""Quantity of the result that stands for an expected failure which matches none."""
+"""Quantity of the result that stands for an expected failure which matches none, or has another explanation."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class ExpectedFailure:
     strict : bool or "some"
         Whether each result that passes is a failure; ``some``: only where none of them fails.
     diagnosis : str
-        Id of what explains the difference; may be empty.
+        Id of what explains the difference; may be empty, and then it is not compared.
     """
 
     reason: str
@@ -87,6 +89,32 @@ def first_matching(id: str, names: Iterable[str]) -> str | None:
 
 
 _MARKS: Mapping[str, Status] = {"fail": "xfail", "error": "xfail", "pass": "xpass"}
+
+
+def in_use(results: Iterable[Result], expected: Iterable[str]) -> dict[str, int]:
+    """How many results fail as each name has it, where any does; `results` are marked."""
+    names = (first_matching(r.id, expected) for r in results if r.status == "xfail")
+    return dict(Counter(name for name in names if name is not None))
+
+
+def changed_failures(
+    results: Sequence[Result], expected: Mapping[str, ExpectedFailure], found: Sequence[str]
+) -> list[Result]:
+    """A result that fails for each expected failure whose explanation is another one than is listed.
+
+    `results`: marked, see `mark_expected_failures`. `found`: ids of what explains the difference, those of several at
+    once joined by ``+``; the one that is listed may be a part of these.
+    """
+    words, out = " and ".join(map(as_code, found)) or "no explanation", []
+    for name in in_use(results, expected):
+        failure = expected[name]
+        if failure.diagnosis and not any(failure.diagnosis in (id, *id.split("+")) for id in found):
+            why = (
+                f"expected to fail ({failure.reason}), but its explanation has changed: expected"
+                f" {as_code(failure.diagnosis)}, found {words}; mend what is new, or correct `diagnosis` and `reason`"
+            )
+            out.append(Result(name, "", OUT_OF_DATE, "fail", None, None, None, why))
+    return out
 
 
 def mark_expected_failures(results: Sequence[Result], expected: Mapping[str, ExpectedFailure]) -> list[Result]:

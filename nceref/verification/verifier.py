@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.cases.expected_failures import mark_expected_failures
+from nceref.cases.expected_failures import changed_failures, in_use, mark_expected_failures
 from nceref.cases.records import RANDOM_WALK, Observation, Probe, Result
 from nceref.errors import SignatureError, TargetError
 from nceref.output.limits import at_most
@@ -299,13 +299,23 @@ def _report(request: Request, run: Any, runs: Sequence[TargetRun], wished: _Wish
     search = Search(request.calls)
     if code == codes.TARGET_FAILED:
         return _explained(report, search, lambda: iter([without_answer(runs)]), keep=False)
-    if code != codes.DIFFERS or not wished.diagnose:
+    differs = code == codes.DIFFERS
+    # What fails as expected is explained too, where the explanation is a part of what is expected.
+    expected = request.expected_failures
+    compared = code == codes.CONFORMS and any(expected[name].diagnosis for name in in_use(results, expected))
+    if not (differs or compared) or not wished.diagnose:
         return report
     if not request.calls:
         return replace(report, search=NONE)
     _announce(report, wished)
-    steps = partial(explain, request, run, runs, search, wished.measure, wished.training)
-    return _explained(report, search, steps, keep=wished.on_verdict is not None)
+    steps = partial(explain, request, run, runs, search, wished.measure and differs, wished.training and differs)
+    explained = _explained(report, search, steps, keep=wished.on_verdict is not None)
+    changed = changed_failures(results, expected, [d.id for d in explained.diagnosis])
+    if not changed:
+        return explained if differs else report
+    results = [*results, *changed]
+    verdict, code, reason = decide_verdict(request, results, runs)
+    return replace(explained, verdict=verdict, exit_code=code, reason=reason, results=tuple(results))
 
 
 def _explained(

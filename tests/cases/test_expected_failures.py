@@ -5,6 +5,7 @@ from sweep import sweep
 
 from nceref.cases.expected_failures import (
     ExpectedFailure,
+    changed_failures,
     expected_failures_in,
     mark_expected_failures,
     read_expected_failures,
@@ -63,3 +64,23 @@ def test_an_id_in_a_file_has_a_reason(tmp_path, text):
 def test_an_argument_of_another_kind_is_refused(given):
     with pytest.raises(InputError, match="`expected_failures` must map ids to reasons, got "):
         read_expected_failures(given)
+
+
+@sweep(
+    "found",
+    [
+        (["outer-factor-2"], ""),
+        (["epsilon-in-log", "outer-factor-2+keys-detached"], ""),
+        (["epsilon-in-log"], "expected `outer-factor-2`, found `epsilon-in-log`"),
+        ([], "expected `outer-factor-2`, found no explanation"),
+    ],
+)
+def test_another_explanation_than_the_listed_one_is_a_failure(found):
+    ids, sentence = found
+    expected = {"*/value": ExpectedFailure("twice", diagnosis="outer-factor-2"), "*": ExpectedFailure("else")}
+    changed = changed_failures(mark_expected_failures(RESULTS, expected), expected, ids)
+    assert [(r.id, r.status) for r in changed] == ([("*/value", "fail")] if sentence else [])
+    assert all(f"(twice), but its explanation has changed: {sentence}; mend what is new" in r.why for r in changed)
+    # Of what does not fail there is nothing to explain.
+    passing = {"*/grad.*": ExpectedFailure("none", strict=False, diagnosis="outer-factor-2")}
+    assert not changed_failures(mark_expected_failures(RESULTS, passing), passing, ids)

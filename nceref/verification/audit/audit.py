@@ -1,12 +1,12 @@
 """The manifest of released packages, judged: which agree, which differ as it is known, and what is new."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import as_file, files
 from typing import Any
 
-from nceref.cases.expected_failures import OUT_OF_DATE, mark_expected_failures
+from nceref.cases.expected_failures import OUT_OF_DATE, changed_failures, mark_expected_failures
 from nceref.engine.arguments import one_of
 from nceref.targets.peers.peer import checkouts as checked_out
 from nceref.targets.peers.peer import get
@@ -200,8 +200,8 @@ def row_of(result: ManifestResult) -> AuditRow:
     diagnoses = tuple(d.id for d in report.diagnosis)
     # Other suites need not have the cases of an expected failure.
     is_own_suite = options["suite"] == entry.table.get("suite", SUITE)
-    unused = [r.id for r in marked if r.quantity == OUT_OF_DATE]
-    stale = list(_outdated(entry, unused, diagnoses)) if is_own_suite else []
+    outdated = [r for r in (*marked, *changed_failures(marked, entry.expected, diagnoses)) if r.quantity == OUT_OF_DATE]
+    stale = [f"{r.id}: {r.why} in {FILE} of {PACKAGE}" for r in outdated] if is_own_suite else []
     # A run that ends without a failure and without a verdict proves nothing.
     unjudged = not failing and report.exit_code != 0
     applies = {NEW: new or unjudged, STALE: stale, KNOWN: failing, AGREES: True}
@@ -221,17 +221,6 @@ def row_of(result: ManifestResult) -> AuditRow:
 
 
 _FAILING = ("fail", "error")
-
-
-def _outdated(entry: ManifestTarget, ids: Sequence[str], diagnoses: Sequence[str]) -> Iterator[str]:
-    """A sentence for each expected failure that none has, and for each diagnosis that was not given."""
-    where = f"{FILE} of {PACKAGE}"
-    for id in ids:
-        yield f"known difference {id} does not fail any more; remove it from {where}"
-    for expected in dict.fromkeys(failure.diagnosis for failure in entry.expected.values() if failure.diagnosis):
-        if not any(expected in (id, *id.split("+")) for id in diagnoses):
-            given = ", ".join(diagnoses) or "no diagnosis"
-            yield f"known as {expected}, but the report gives {given}; correct {where}"
 
 
 def exit_code(rows: Iterable[AuditRow]) -> int:

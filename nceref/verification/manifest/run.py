@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nceref.cases.expected_failures import OUT_OF_DATE, first_matching, matching
+from nceref.cases.expected_failures import OUT_OF_DATE, first_matching, in_use, matching
 from nceref.errors import NcerefError
 from nceref.output.text import printable, shown
 from nceref.output.words import alike, as_code, counted, did_you_mean, out_of
@@ -38,8 +38,9 @@ class ManifestResult:
     @property
     def as_expected(self) -> dict[str, int]:
         """How many results fail as each pattern of the expected failures has it, where any does."""
-        ids = (first_matching(r.id, self.entry.ids) for r in self.report.results if r.status == "xfail")
-        return dict(Counter(id for id in ids if id is not None))
+        outdated = {r.id for r in self.report.results if r.quantity == OUT_OF_DATE}
+        failing = in_use(self.report.results, self.entry.ids)
+        return {id: count for id, count in failing.items() if id not in outdated}
 
 
 def left_out(manifest: Manifest, only: Sequence[str] = ()) -> dict[str, str]:
@@ -201,7 +202,7 @@ def _place_of(entry: ManifestTarget, message: str) -> str:
 
 
 def outdated(entry: ManifestTarget, report: Report) -> dict[str, str]:
-    """The expected failures that are to be changed: those that no result has, and those that pass.
+    """The expected failures that are to be changed: those that no result has, that pass, or with another explanation.
 
     Parameters
     ----------
@@ -216,10 +217,13 @@ def outdated(entry: ManifestTarget, report: Report) -> dict[str, str]:
     """
     judged = [r.id for r in report.results if r.quantity != OUT_OF_DATE]
     out = {}
-    for id in (r.id for r in report.results if r.quantity == OUT_OF_DATE and r.id in entry.expected):
-        if any(matching(each, (id,)) for each in judged):
-            why = f"{as_code(id)} is expected to fail ({shown(entry.expected[id].reason)}), but no result of it fails"
-            out[id] = f"{entry.place_of(id)}: {why}; remove it"
+    failing = in_use(report.results, entry.ids)
+    for id, why in ((r.id, r.why) for r in report.results if r.quantity == OUT_OF_DATE and r.id in entry.expected):
+        if id in failing:
+            out[id] = f"{entry.place_of(id)}: {as_code(id)} is {why}"
+        elif any(matching(each, (id,)) for each in judged):
+            expected = f"{as_code(id)} is expected to fail ({shown(entry.expected[id].reason)})"
+            out[id] = f"{entry.place_of(id)}: {expected}, but no result of it fails; remove it"
         else:
             of_a_run = any(matching(each.partition("/")[2], (id,)) for each in judged)
             meant = did_you_mean(alike(id, judged)[:2], as_code) or "remove it"

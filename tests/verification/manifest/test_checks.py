@@ -5,6 +5,7 @@ from programs.project import write_project
 
 from nceref.verification.manifest.checks import checks_of
 from nceref.verification.manifest.read import read_manifest
+from nceref.verification.manifest.run import verify_manifest
 
 MANIFEST = """
 [[target]]
@@ -50,3 +51,23 @@ def test_what_is_not_listed_fails_and_is_named_with_its_id(tmp_path, monkeypatch
     everything = outcomes(tmp_path, '["*/value", "*/identity.closed-form"]')
     assert {name for name, (word, _) in everything.items() if word == "failed"} == set()
     assert 8 < len(everything) < 14
+
+
+def test_a_listed_bug_that_has_become_another_one_fails_and_says_what_it_is(tmp_path, monkeypatch):
+    write_project(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    every = '"*"\ndiagnosis = '
+    same, other = (outcomes(tmp_path, f'{every}"{id}"') for id in ("outer-factor-2", "epsilon-in-log"))
+    assert "failed" not in {word for word, _ in same.values()}
+    failing = {name: text for name, (word, text) in other.items() if word == "failed"}
+    sentence = (
+        "some.toml:6: `*` is expected to fail (twice), but its explanation has changed: expected `epsilon-in-log`,"
+        " found `outer-factor-2`; mend what is new, or correct `diagnosis` and `reason`"
+    )
+    assert failing == {"doubled-expected-failure-*": sentence}
+    (result,) = verify_manifest(read_manifest("some.toml", "--manifest"))
+    assert (result.report.verdict, result.problems, result.as_expected) == ("differs", (sentence,), {})
+    # Without calls nothing is compared, and the report says that nothing was looked for.
+    (tmp_path / "some.toml").write_text((tmp_path / "some.toml").read_text().replace("suite", "calls = 0\nsuite"))
+    (result,) = verify_manifest(read_manifest("some.toml", "--manifest"))
+    assert (result.report.exit_code, result.report.search["ended"]) == (0, "calls")
