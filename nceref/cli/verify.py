@@ -12,7 +12,7 @@ from nceref.cli.verify_manifest import refuse_with_target, verify_manifest
 from nceref.verification.options import INPUTS, OPTIONS, RANKS, REPORT, RUN, TARGET
 
 _EXITS = """\b
-Exit status, of several targets the first of 3, 4, 1, 5, 6, 0
+Exit status
   0  conforms (or value-only, without --require-grad)
   1  differs
   2  wrong usage, or a package that is needed is missing or too old
@@ -21,6 +21,7 @@ Exit status, of several targets the first of 3, 4, 1, 5, 6, 0
      another language gave no answer on some case
   5  nothing or too little was executed
   6  inconclusive: nothing failed, but the cases could not have seen it
+  Several targets end with the worst status; from the worst: 3, 4, 1, 5, 6, 0.
 
 \b
 Examples
@@ -54,7 +55,7 @@ _GROUPS = {
 )
 @click.argument("target", required=False)
 @click.option("--loss", help="The reference: a name of `nceref losses`, or FILE.py:NAME.")
-@click.option("--set", "settings", metavar="K=V", multiple=True, help="What TARGET intends: normalize=none, factor=ID.")
+@click.option("--set", "settings", metavar="K=V", multiple=True, help="Setting or convention that TARGET intends, as in normalize=none.")
 @click.option("--list-cases", is_flag=True, help="List the cases of --loss or TARGET, and exit.")
 @options_of_verify
 @report_files
@@ -82,21 +83,20 @@ _GROUPS = {
 def verify(context: click.Context, /, target: str | None, everything: bool, **given: Any) -> None:  # fmt: skip
     """Judge TARGET, `file.py:name` or `package.module:name`: a function, a class or a module object.
 
-    A program of another language is cmd:"./impl --serve": it answers one JSON object a line.
+    Its value and gradients are compared with those of the reference, --loss, within bounds on rounding errors that are
+    computed for each case. If they differ, the report names the convention or bug that explains the difference.
 
-    Value and gradients are compared with the reference, within bounds that are computed for each case; if they differ,
-    the convention or bug that explains it is named. A class is constructed with --init and then called. Known targets,
-    such as lightly.loss:NTXentLoss, need no options.
-
-    TARGET is executed, with all rights that you have, and so is the file of --loss if it is one of your own: judge no
-    program that you do not trust, or use --isolate. That isolates TARGET alone, and so refuses a file of --loss.
-
-    Without --loss, TARGET is tried against every loss whose inputs fit, and the one that it is, or that it is with a
-    difference, is named. The exit status is 0 if it is exactly one of them, 1 if it is not, and 4 if it could not be
-    run as any.
+    Without --loss, TARGET is compared with every loss whose inputs fit, and the report names the nearest one. The exit
+    status is 0 if TARGET is exactly that loss, 1 if it is not, and 4 if it could not be run as any.
 
     Without TARGET, all targets of a manifest are judged: of nceref.toml in the working folder, or of [tool.nceref] in
     its pyproject.toml.
+
+    A class is constructed with the arguments of --init. Known targets, such as lightly.loss:NTXentLoss, need no
+    options. A program of another language is cmd:"./impl --serve"; it answers one JSON object a line.
+
+    TARGET is executed with all rights that you have, and so is the file of --loss if it is one of your own. Judge no
+    program that you do not trust, or use --isolate: it isolates TARGET alone, and so refuses a file of --loss.
     """
     if given["conventions"]:
         _print_conventions()

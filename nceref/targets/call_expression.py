@@ -11,6 +11,7 @@ from typing import Any
 
 from nceref.errors import InputError, UnavailableError
 from nceref.output.text import printable, shown
+from nceref.output.words import alike, as_code, did_you_mean
 from nceref.targets.target import given_now
 
 MODULES = {"np": "numpy", "numpy": "numpy", "torch": "torch", "F": "torch.nn.functional", "jax": "jax",
@@ -39,11 +40,14 @@ class Expression:
 _BUILTIN = frozenset(dir(builtins))
 
 
-def expression(text: str, known: Iterable[str], place: Mapping[str, Any] | None = None) -> Expression:
+def expression(
+    text: str, known: Iterable[str], place: Mapping[str, Any] | None = None, loss: str = ""
+) -> Expression:
     """Compile a call expression: Python over the names of the loss's inputs, ``f`` for the target, and `MODULES`.
 
-    `known` has the names of the inputs; optional ones that are not given are None. `place` has the ``rank`` and
-    ``world_size`` of this process, where it is one of several. Raises `InputError` if the text is not an expression,
+    `known` has the names of the inputs of `loss`, or where that is empty those of all losses; optional inputs that are
+    not given are None. `place` has the ``rank`` and ``world_size`` of this process, where it is one of several. Raises
+    `InputError` if the text is not an expression,
     names something unknown, or does not call ``f``; `UnavailableError` if it names a package that is not installed.
     """
     # A terminal wraps a long one, and what is copied from it has the line breaks.
@@ -61,7 +65,11 @@ def expression(text: str, known: Iterable[str], place: Mapping[str, Any] | None 
     names = frozenset(n.id for n in nodes) - own
     unknown = sorted(names - {*known, *MODULES, *_BUILTIN, *(place or {}), "f", "reduction"})
     if unknown:
-        msg = f"`call` names {shown(unknown[0])}, which is not an input: {', '.join(known)}, f, {', '.join(MODULES)}"
+        inputs = tuple(known)
+        which = f"no input of {loss}: {', '.join(inputs)}" if loss else "no input of any loss"
+        near = did_you_mean(alike(unknown[0], inputs, 0.5), as_code)
+        also = f"Beside inputs, it may name f and {', '.join(MODULES)}"
+        msg = f"`call` names {shown(unknown[0])}, which is {which}{f'; {near}' if near else '.'} {also}"
         raise InputError(msg)
     if "f" not in names:
         msg = f"`call` must call the target by the name f, such as 'f(z1, z2)', got {shown(text)}"

@@ -76,7 +76,7 @@ def _resolved(
 ) -> ResolvedTarget:
     resolved, name = (find_object(thing), thing) if isinstance(thing, str) else (thing, _name(thing))
     _refuse_uncallable(resolved, name, loss)
-    written = expression(call, [p.name for p in loss.parameters], place) if call else None
+    written = expression(call, [p.name for p in loss.parameters], place, loss.name) if call else None
     init = {**_taken(resolved, place), **init}
     framework = framework or recognize_framework(resolved, written.names if written else frozenset())
     # Refuses a wrong name before anything is matched.

@@ -67,7 +67,7 @@ class Option:
 
 OPTIONS = (
     Option("call", "text", TARGET, 'How it is called, as in "f(z1, z2, tau=temperature)".', metavar="EXPR"),
-    Option("init", "values", TARGET, "Constructor argument of a class.", metavar="K=V"),
+    Option("init", "values", TARGET, "Argument of a class's constructor, or of each call of a function.", metavar="K=V"),
     Option(
         "param",
         "values",
@@ -98,7 +98,7 @@ OPTIONS = (
     Option("shape", "shape", INPUTS, "Rows, features and classes of all cases.", metavar="N,D[,C]"),
     Option("multiple_of", "integer", INPUTS, "Round all sizes up to multiples of M.", metavar="M", least=1, most=256),
     Option("seed", "integer", INPUTS, "Seed of the cases.", default=0, least=0),
-    Option("modes", "modes", INPUTS, "Also called so: compile, autocast, tf32; separated by commas.", metavar="NAMES"),
+    Option("modes", "modes", INPUTS, "Other ways to call it: compile, autocast, tf32; separated by commas.", metavar="NAMES"),
     Option(
         "algorithm",
         "choice",
@@ -114,7 +114,7 @@ OPTIONS = (
         "expected_failures",
         "failures",
         REPORT,
-        "Results that may fail: lines of an id (* for any letters) and a reason, or JSON; strict.",
+        "Results that fail for a known reason, a line each: an id (* is any letters) and the reason.",
         metavar="FILE",
     ),
     Option("isolate", "flag", RUN, "Run TARGET without network and write access."),
@@ -123,7 +123,7 @@ OPTIONS = (
         "calls",
         "integer",
         RUN,
-        "Calls of TARGET to find an explanation; 0: none; default: 4000.",
+        "Calls of TARGET that may be made to explain a difference; 0: no explanation; default: 4000.",
         metavar="N",
         least=0,
     ),

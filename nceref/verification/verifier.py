@@ -58,7 +58,7 @@ def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Repor
     call : str, optional
         Expression that calls the target, such as ``"f(z1, z2, tau=temperature)"``.
     init : mapping, optional
-        Arguments of a class's constructor.
+        Arguments of a class's constructor, or of each call of a function.
     framework : {"numpy", "torch", "jax"}, optional
         Framework of the target; recognized by default.
     suite : {"standard", "quick", "full"}

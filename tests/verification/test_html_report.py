@@ -107,6 +107,17 @@ def test_a_report_says_what_is_wrong_what_to_change_and_what_was_judged(doubled)
     assert all(clause.title in page.text for clause in CLAUSES if clause.name not in ("own", "labels"))
 
 
+def test_every_id_that_may_be_expected_to_fail_can_be_copied(doubled):
+    copied = re.findall('<code class="id">(.*?)</code>', doubled.to_html())
+    failing = [r.id for r in doubled.results if r.status in ("fail", "error", "xpass")]
+    assert sorted(copied) == sorted(failing)
+    # Results in the same words are one line, of which each id is there.
+    same = [Result(f"c-{n}/mode.again", f"c-{n}", "mode.again", "fail", None, None, None, "differs") for n in range(3)]
+    text = html_of([made(same)])
+    assert "<summary>3 ids</summary>" in text
+    assert re.findall('<code class="id">(.*?)</code>', text) == [r.id for r in same]
+
+
 def test_nothing_is_loaded(doubled):
     text = doubled.to_html()
     page = Page(text)

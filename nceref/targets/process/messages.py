@@ -163,7 +163,7 @@ def _is_refused_here(request: LoadRequest) -> bool:
     try:
         if call:
             place = dict.fromkeys(("rank", "world_size") if request.group else ())
-            expression(call, [p.name for p in request.loss.parameters], place)
+            expression(call, [p.name for p in request.loss.parameters], place, request.loss.name)
         if framework:
             module(framework)
     except NcerefError:

@@ -293,7 +293,9 @@ def _cell(view: ReportView, results: Sequence[Result]) -> Markup:
     if first.status not in FAILING:
         return element("td", ids, status(first, number), id=view.result_anchor(first))
     why = view.cut(first.why), f"; {counted(round(first.bits), 'bit')} right" if first.bits is not None else None
-    return element("td", ids, status(first, number), element("span", why, class_="why"), id=view.result_anchor(first))
+    named = [element("code", r.id, class_="id") for r in results if r.status in FAILING]
+    shown = element("span", why, class_="why")
+    return element("td", ids, status(first, number), shown, named, id=view.result_anchor(first))
 
 
 ALONE = (
@@ -336,5 +338,9 @@ def _line(view: ReportView, group: Sequence[Result]) -> Markup:
     cases = first.case.rpartition("/")[2] + (f" and {len(others)} more" if others else "")
     run = view.run_of(first)
     place = f"{cases}, {run}" if run and run != cases else cases
-    words = view.cut(first.why)
+    words = [view.cut(first.why)]
+    if first.status in FAILING:
+        # What is written into --expected-failures, character for character.
+        listed = [element("code", r.id, class_="id") for r in group[: view.detail.rows]]
+        words += [element("details", element("summary", counted(len(group), "id")), listed) if others else listed[0]]
     return row([ids, element("code", name)], status(first), place, words, id=view.result_anchor(first))
