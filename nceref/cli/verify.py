@@ -55,7 +55,13 @@ _GROUPS = {
 )
 @click.argument("target", required=False)
 @click.option("--loss", help="The reference: a name of `nceref losses`, or FILE.py:NAME.")
-@click.option("--set", "settings", metavar="K=V", multiple=True, help="Setting or convention that TARGET intends, as in normalize=none.")
+@click.option(
+    "--set",
+    "settings",
+    metavar="K=V",
+    multiple=True,
+    help="Setting or convention that TARGET intends, as in normalize=none.",
+)
 @click.option("--list-cases", is_flag=True, help="List the cases of --loss or TARGET, and exit.")
 @options_of_verify
 @report_files

@@ -40,9 +40,7 @@ class Expression:
 _BUILTIN = frozenset(dir(builtins))
 
 
-def expression(
-    text: str, known: Iterable[str], place: Mapping[str, Any] | None = None, loss: str = ""
-) -> Expression:
+def expression(text: str, known: Iterable[str], place: Mapping[str, Any] | None = None, loss: str = "") -> Expression:
     """Compile a call expression: Python over the names of the loss's inputs, ``f`` for the target, and `MODULES`.
 
     `known` has the names of the inputs of `loss`, or where that is empty those of all losses; optional inputs that are

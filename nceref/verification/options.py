@@ -67,7 +67,9 @@ class Option:
 
 OPTIONS = (
     Option("call", "text", TARGET, 'How it is called, as in "f(z1, z2, tau=temperature)".', metavar="EXPR"),
-    Option("init", "values", TARGET, "Argument of a class's constructor, or of each call of a function.", metavar="K=V"),
+    Option(
+        "init", "values", TARGET, "Argument of a class's constructor, or of each call of a function.", metavar="K=V"
+    ),
     Option(
         "param",
         "values",
@@ -98,7 +100,13 @@ OPTIONS = (
     Option("shape", "shape", INPUTS, "Rows, features and classes of all cases.", metavar="N,D[,C]"),
     Option("multiple_of", "integer", INPUTS, "Round all sizes up to multiples of M.", metavar="M", least=1, most=256),
     Option("seed", "integer", INPUTS, "Seed of the cases.", default=0, least=0),
-    Option("modes", "modes", INPUTS, "Other ways to call it: compile, autocast, tf32; separated by commas.", metavar="NAMES"),
+    Option(
+        "modes",
+        "modes",
+        INPUTS,
+        "Other ways to call it: compile, autocast, tf32; separated by commas.",
+        metavar="NAMES",
+    ),
     Option(
         "algorithm",
         "choice",

@@ -34,16 +34,19 @@ def page_of(results: Sequence[ManifestResult], apart: Mapping[str, str] = NONE, 
     are shown too.
     """
     page = Page()
-    passing = [] if whole or len(results) == 1 else [each for each in results if each.report.ok]
+    several = len(results) > 1
+    passing = [each for each in results if several and not whole and each.report.ok]
+    # What is to be changed is all that is known of a target that was not run: it is said once.
+    unread = [each for each in results if each.problems and each.report.reason == "; ".join(each.problems)]
     for each in results:
-        if each not in passing:
+        if each not in passing and not (several and each in unread):
             report_page(each.report, page)
-            if len(results) > 1:
+            if several:
                 page.print()
-    if len(results) > 1:
+    if several:
         overview(page, [(result.entry.name, result.report) for result in results])
     expected = [words for result in results for words in _as_expected(result)]
-    problems = [problem for result in results for problem in result.problems]
+    problems = [problem for each in results if several or each not in unread for problem in each.problems]
     for lines, style in ((expected, "dim"), (list(apart.values()), "dim"), (problems, "red")):
         if lines:
             page.print()
