@@ -70,21 +70,22 @@ def _usage(error: click.ClickException) -> str:
     """The message as click prints it: usage, a hint, and what was wrong."""
     import io
 
-    if isinstance(error, click.NoSuchOption):
-        error.possibilities = _options_for(error) or error.possibilities
+    if isinstance(error, click.NoSuchOption) and (way := _option_for(error)):
+        error = click.UsageError(f"{error.message.rstrip('.')}. Did you mean '{way}'?", error.ctx)
     paper = io.StringIO()
     error.show(file=paper)
     return paper.getvalue().rstrip("\n")
 
 
-def _options_for(error: click.NoSuchOption) -> list[str]:
+def _option_for(error: click.NoSuchOption) -> str:
     """How a command takes the scalar of a loss that is given as an option, such as ``--tau``; empty for other names."""
     from nceref.cases.aliases import SCALARS, match_input
 
     name = match_input(error.option_name.lstrip("-").replace("-", "_"), SCALARS)
     flags = {flag for option in error.ctx.command.params for flag in option.opts} if error.ctx else set()
-    ways = {f"--{name}".replace("_", "-"): f"--{name}".replace("_", "-"), "--set": f"--set {name}=VALUE"}
-    return next(([way] for flag, way in ways.items() if name and flag in flags), [])
+    if not name or not flags & {own := f"--{name.replace('_', '-')}", "--set"}:
+        return ""
+    return own if own in flags else f"--set {name}=VALUE"
 
 
 @contextlib.contextmanager

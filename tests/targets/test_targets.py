@@ -191,7 +191,7 @@ def test_a_swapped_pair_of_names_goes_by_name():
         (lambda a, b, c, d: 0, {}, TargetError, "needs `d`, and no input of nt_xent fits it; give it with --init d="),
         (lambda a, b: 0, {}, TargetError, "takes `temperature` nowhere; say which value it uses: --set temperature="),
         (lambda a, b: 0, {"call": "f(a, b)"}, InputError, "`call` names 'a', which is no input of nt_xent: z1, z2, "),
-        (lambda a, b: 0, {"call": "f(z1, z3)"}, InputError, "normalize; did you mean `z2` or `z1`? Beside inputs, it may "),
+        (lambda a, b: 0, {"call": "f(z1, z3)"}, InputError, "normalize; did you mean `z2` or `z1`? Beside "),
         (lambda a, b: 0, {"call": "f(z1,"}, InputError, "`call` must be a Python expression"),
         (lambda a, b: 0, {"call": "z1 + z2"}, InputError, "`call` must call the target by the name f"),
         (lambda a, b, t: 0, {"init": {"tua": 1}}, InputError, "`init` gives `tua`, but"),
