@@ -100,6 +100,8 @@ MOVED = {
     "[a](../figures/README.md)": "[a](figures.md)",
     "[a](../nceref/theory/claims)": "[a](claims/index.md)",
     '<img src="../figures/quadrants.svg">': '<img src="../../figures/quadrants.svg">',
+    "[a](browser/index.html)": '<a href="../browser/index.html">a</a>',
+    "[a](https://example.org/a.html)": "[a](https://example.org/a.html)",
     "[a](https://example.org/a.md)": "[a](https://example.org/a.md)",
     "[a](#bounds)": "[a](#bounds)",
 }

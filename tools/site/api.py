@@ -17,6 +17,9 @@ MODULES = {
 }
 """Every module with public names, and what its own sentence leaves out."""
 
+# Those of an exception are Python's own, in every one of them.
+_INHERITED = "\n   :inherited-members:"
+
 
 def index() -> str:
     """The list of modules."""
@@ -28,7 +31,7 @@ def page(module: str) -> str:
     """The public names of one module, each with its docstring."""
     directives = "\n\n".join(
         f".. auto{'class' if inspect.isclass(thing) else 'function'}:: {module}.{name}"
-        + ("\n   :members:\n   :inherited-members: Exception" if inspect.isclass(thing) else "")
+        + ("\n   :members:" + _INHERITED * (not issubclass(thing, Exception)) if inspect.isclass(thing) else "")
         for name, thing in public(module).items()
     )
     said = f"# {module}\n\n{_sentence(module)} {MODULES[module]}"

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
+_PAGE = re.compile(r"\[([^\]]*)\]\((?!https?:)(\S+\.html)\)")
 _LINK = re.compile(r'(\]\(|src=")([^)"#:\s]+)(?=[)"#])')
 
 
@@ -23,7 +24,8 @@ def relinked(text: str, origin: PurePosixPath, page: PurePosixPath, places: Mapp
             return link[0]
         return link[1] + posixpath.relpath(places.get(target, target), str(page.parent))
 
-    return _LINK.sub(moved, text)
+    # Of a link to a page that is HTML already, Sphinx would make a download.
+    return _PAGE.sub(r'<a href="\2">\1</a>', _LINK.sub(moved, text))
 
 
 class _Page(HTMLParser):
@@ -58,6 +60,8 @@ def broken(site: Path) -> Iterator[str]:
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path.resolve()
             target = target / "index.html" if target.is_dir() else target
             names = read[target].names | {"", "top"} if target in read else None
+            if "_downloads" in target.parts and target.suffix == ".html":
+                yield f"{path.relative_to(site)}: {address} is a copy of a page, without what the page loads"
             # With "=" it is a state that a script reads, and no id.
             is_state = "=" in parts.fragment
             if not target.is_file() or (names is not None and not is_state and unquote(parts.fragment) not in names):
