@@ -101,8 +101,8 @@ def verify(context: click.Context, /, target: str | None, everything: bool, **gi
     A class is constructed with the arguments of --init. Known targets, such as lightly.loss:NTXentLoss, need no
     options. A program of another language is cmd:"./impl --serve"; it answers one JSON object a line.
 
-    TARGET is executed with all rights that you have, and so is the file of --loss if it is one of your own. Judge no
-    program that you do not trust, or use --isolate: it isolates TARGET alone, and so refuses a file of --loss.
+    TARGET is executed, with all rights that you have, and so is the file of --loss if it is one of your own: judge no
+    program that you do not trust, or use --isolate. It isolates TARGET alone, and so refuses a file of --loss.
     """
     if given["conventions"]:
         _print_conventions()
