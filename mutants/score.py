@@ -1,6 +1,7 @@
 """The score of the verifier: every known bug, and every correct program, through the door that users take.
 
-A bug is killed when the verdict is ``differs``, and named when the first diagnosis consists of exactly the
+A bug is killed when the verdict is ``differs``, or when all that is wrong is a limit that the report has: numbers that are
+not finite below the temperatures in use. It is named when the first diagnosis consists of exactly the
 conventions that the catalogue names; a correct program must come out as ``conforms``. What raises, or cannot be run on
 some case, counts as missed.
 
@@ -76,6 +77,8 @@ class ScoredProgram:
     errors : int
         Cases that could not be run.
     seconds : float
+    limited : bool
+        Whether all that is wrong is a limit; `diagnoses` are its explanation.
     confirmed : bool
         In the second catalogue, whether the first diagnosis predicts what the program does on cases of another seed.
     """
@@ -92,12 +95,13 @@ class ScoredProgram:
     among: bool
     errors: int
     seconds: float
+    limited: bool = False
     confirmed: bool = False
 
     @property
     def killed(self) -> bool:
-        """Whether it was called different, on cases that all could be run."""
-        return self.verdict == "differs" and not self.errors
+        """Whether it was called different, or has a limit, on cases that all could be run."""
+        return (self.verdict == "differs" or self.limited) and not self.errors
 
     @property
     def named(self) -> bool:
@@ -315,12 +319,13 @@ def score_program(job: Job, suite: str, ranks: int = 1, child: Any = None) -> Sc
         # The verdict stands without an explanation, but an error of the search is one of the verifier.
         if "error" in report.search:
             report = replace(report, verdict="error", reason=report.search["sentence"])
-        fits = [tuple(sorted(one.id.split("+"))) in right for one in report.diagnosis]
+        explanations = report.diagnosis or report.limits
+        fits = [tuple(sorted(one.id.split("+"))) in right for one in explanations]
         apart = group(program) == INDEPENDENT and fits[:1] == [False]
-        confirmed = apart and _confirmed(program, dtype, suite, report.diagnosis[0])
+        confirmed = apart and _confirmed(program, dtype, suite, explanations[0])
     except Exception as error:  # whatever it is, the bug is missed, and the page gives the reason
         reason = f"{type(error).__name__}: {error}"
-        report, fits, confirmed = Report(name, program.loss, "error", 1, reason), [], False
+        report, explanations, fits, confirmed = Report(name, program.loss, "error", 1, reason), (), [], False
     return ScoredProgram(
         id=name,
         loss=program.loss,
@@ -328,12 +333,13 @@ def score_program(job: Job, suite: str, ranks: int = 1, child: Any = None) -> Sc
         group=group(program),
         expected="+".join(expected(program)),
         verdict=report.verdict,
-        diagnoses=tuple(one.id for one in report.diagnosis),
+        diagnoses=tuple(one.id for one in explanations),
         reason=report.reason,
         right=fits[:1] == [True],
         among=any(fits),
         errors=sum(result.status == "error" for result in report.results) or int(report.verdict == "error"),
         seconds=time.perf_counter() - start,
+        limited=bool(report.limits),
         confirmed=confirmed,
     )
 

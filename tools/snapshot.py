@@ -79,12 +79,13 @@ def _measured(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
         "verdict": report.verdict,
         "exit": report.exit_code,
         "ids": [one.id for one in report.diagnosis],
+        **({"limits": [one.id for one in report.limits]} if report.limits else {}),
         "counts": dict(sorted(counts.items())),
     }
     sentences = {
         "call": name,
         "reason": report.reason,
-        "diagnoses": [[one.sentence, one.fix, one.intend] for one in report.diagnosis],
+        "diagnoses": [[one.sentence, one.fix, one.intend] for one in (*report.diagnosis, *report.limits)],
         "training": report.training.get("sentence", ""),
     }
     return facts, sentences

@@ -100,6 +100,7 @@ OPTIONS = (
     Option("shape", "shape", INPUTS, "Rows, features and classes of all cases.", metavar="N,D[,C]"),
     Option("multiple_of", "integer", INPUTS, "Round all sizes up to multiples of M.", metavar="M", least=1, most=256),
     Option("seed", "integer", INPUTS, "Seed of the cases.", default=0, least=0),
+    Option("temperatures", "number", INPUTS, "Lowest temperature that must work; default: 0.005.", metavar="LOW"),
     Option(
         "modes",
         "modes",

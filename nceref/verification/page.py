@@ -22,9 +22,9 @@ _FAR = 0.25
 """Part of the bound above which an error that passes counts as near, so that its right bits are shown."""
 
 
-def print_diagnosis(page: Page, diagnosis: Diagnosis) -> None:
-    """An explanation: its id, its sentence, the fix, where it was reported, and how to intend it."""
-    page.print(f"\n{diagnosis.id}", style="bold")
+def print_diagnosis(page: Page, diagnosis: Diagnosis, before: str = "") -> None:
+    """An explanation: its id after a word, its sentence, the fix, where it was reported, and how to intend it."""
+    page.print(f"\n{before}{diagnosis.id}", style="bold")
     lines = [
         ("", diagnosis.sentence),
         ("yours", diagnosis.formula),

@@ -38,6 +38,8 @@ class Report(ReportData):
         The verdict in one sentence.
     diagnosis : tuple of Diagnosis
         Explanations of the difference: the simplest one that fits all cases first, at most three.
+    limits : tuple of Diagnosis
+        Temperatures below those in use at which the target is not finite, and why, where all else is right.
     results : tuple of Result
         One for every judged quantity of every case.
     environment : mapping
@@ -88,6 +90,7 @@ class Report(ReportData):
             "self_test": [dict(trial) for trial in self.self_test],
             "command": self.command,
             "scope": _plain(self.scope.record()),
+            **({"limits": [d.record() for d in self.limits]} if self.limits else {}),
             **({"bounds": _plain(self.terms)} if self.terms else {}),
             **({"training": _plain(self.training)} if self.training else {}),
             **({"search": _plain(self.search)} if self.search else {}),
@@ -149,6 +152,8 @@ def rest_of(report: Report, page: Page | None = None, printed: str = "") -> Page
         page.print(f"\n{report.reason}")
     for diagnosis in report.diagnosis:
         layout.print_diagnosis(page, diagnosis)
+    for limit in report.limits:
+        layout.print_diagnosis(page, limit, "limits: ")
     if words := report.search.get("sentence"):
         page.print(f"\n{words}", style="yellow")
     layout.print_training(page, report.training)
@@ -261,7 +266,7 @@ def _suites(report: Report, place: Place | None) -> Iterator[Any]:
     properties = ET.SubElement(suite, "properties")
     shown = [("verdict", report.verdict), ("reason", report.reason), ("command", report.command)]
     shown += [("search", str(words))] if (words := report.search.get("sentence")) else []
-    for d in report.diagnosis:
+    for d in (*report.diagnosis, *report.limits):
         parts = [(s.role, f"{d.where} {s}".strip()) for s in d.parts] + [("fix", d.fix)] * bool(d.fix)
         parts += [("intend", d.intend)] * bool(d.intend)
         shown += [(f"{d.id}.{role}", text) for role, text in parts]

@@ -18,6 +18,7 @@ class ReportData:
     exit_code: int
     reason: str
     diagnosis: tuple[Diagnosis, ...] = ()
+    limits: tuple[Diagnosis, ...] = ()
     results: tuple[Result, ...] = ()
     environment: Mapping[str, Any] = field(default_factory=dict)
     repro: str = ""

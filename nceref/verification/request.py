@@ -72,6 +72,8 @@ class Request:
         A second target, that is added to the first on ranks, and its weight.
     calls : int
         Calls of the target that the search for an explanation may take; 0: none is looked for.
+    temperatures : float or None
+        The lowest temperature that must work; None: the lowest in use.
     """
 
     thing: Any
@@ -102,6 +104,7 @@ class Request:
     resizing: Resizing = NO_RESIZING
     inputs: Mapping[str, Any] = field(default_factory=dict)
     calls: int = MOST
+    temperatures: float | None = None
     contracts: tuple[Contract, ...] = ()
     added: tuple[str, float] | None = None
 
@@ -247,8 +250,9 @@ def _on_ranks(thing: Any, own: Mapping[str, Any], settings: Mapping[str, Any]) -
     return thing if issubclass(type(thing), str) else importable(thing)
 
 
-TIMEOUT = Scalar("timeout", "", "", low=0.0, high=1e6, high_closed=True)
-"""Seconds for one case."""
+def positive(name: str, value: Any) -> float:
+    """A number above 0, and at most a million."""
+    return checked_number(Scalar(name, "", "", low=0.0, high=1e6, high_closed=True), value)
 
 
 def _checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -291,7 +295,7 @@ _READERS: Mapping[str, Callable[[Option, Any], Any]] = {
     "integer": lambda option, x: integer(f"`{option.name}`", x, least=option.least, most=option.most),
     "shape": lambda option, x: parse_shape(option.name, x),
     "inputs": lambda option, x: x,
-    "number": lambda option, x: checked_number(TIMEOUT, x),
+    "number": lambda option, x: positive(option.name, x),
 }
 """A reader of the values of an option, by kind."""
 

@@ -15,6 +15,7 @@ from nceref.targets.command_line import is_command
 from nceref.targets.frameworks import PAIR
 from nceref.targets.process.child import ENDED
 from nceref.verification import report as codes
+from nceref.verification.limits import below, limited_cases
 from nceref.verification.request import Request
 
 LEAST = 3
@@ -42,6 +43,9 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
     beside = _without_gradient(results, judged) if judged_grads else ""
     beside += _beside(held, ungraded if judged_grads else (), runs[0].never_given)
     known = {r.case for r in results if r.status == "xfail" and r.quantity.startswith(("value", "grad."))}
+    limited = limited_cases(results)
+    known |= limited
+    beside += f"; not finite on {counted(len(limited), 'case')} {below(request)}" if limited else ""
     cases = f"on {out_of(judged - len(known), judged, 'case') if known else _judged_by_format(runs)}"
     # The order matters: a checker that passes wrong answers makes every later line worthless, and a target that never
     # ran has no difference to report. Sentences are built late, since `errors[0]` and the like exist for one line only.

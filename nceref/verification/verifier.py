@@ -23,6 +23,7 @@ from nceref.tolerance import Bounds
 from nceref.verification import report as codes
 from nceref.verification.adapters import adapted, called_wrongly, layers
 from nceref.verification.explain import ExplainedDifference, explain, without_answer
+from nceref.verification.limits import limited_cases, limits_of, mark_limits
 from nceref.verification.modes import modes_of
 from nceref.verification.options import BY_NAME
 from nceref.verification.report import Report
@@ -77,6 +78,9 @@ def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Repor
         A file ``.npz`` or ``.safetensors`` with a batch of one's own, judged beside the designed cases.
     algorithm : {"textbook", "log1p"}
         Whose rounding errors are admitted: any backward-stable evaluation, or the one without cancellation.
+    temperatures : float, optional
+        Lowest temperature that must work; default: 0.005, below those in use. A target that is right from there on, and
+        not finite below, conforms, and `Report.limits` says where that begins and why.
     timeout : float, optional
         Seconds for one case, for a target given as text; default 30.
     isolate : bool
@@ -281,6 +285,7 @@ def request_of(target: Any, loss: str | Loss | None, options: Mapping[str, Any])
 
 def _report(request: Request, run: Any, runs: Sequence[TargetRun], wished: _Wished) -> Report:
     results = mark_expected_failures([r for each in runs for r in each.results], request.expected_failures)
+    results = mark_limits(request, results, runs)
     verdict, code, reason = decide_verdict(request, results, runs)
     report = Report(
         request.name,
@@ -303,13 +308,16 @@ def _report(request: Request, run: Any, runs: Sequence[TargetRun], wished: _Wish
     # What fails as expected is explained too, where the explanation is a part of what is expected.
     expected = request.expected_failures
     compared = code == codes.CONFORMS and any(expected[name].diagnosis for name in in_use(results, expected))
-    if not (differs or compared) or not wished.diagnose:
+    limited = bool(limited_cases(results))
+    if not (differs or compared or limited) or not wished.diagnose:
         return report
     if not request.calls:
         return replace(report, search=NONE)
     _announce(report, wished)
     steps = partial(explain, request, run, runs, search, wished.measure and differs, wished.training and differs)
     explained = _explained(report, search, steps, keep=wished.on_verdict is not None)
+    if limited and not compared:
+        return replace(explained, diagnosis=(), limits=limits_of(request, explained.diagnosis, runs))
     changed = changed_failures(results, expected, [d.id for d in explained.diagnosis])
     if not changed:
         return explained if differs else report
@@ -342,7 +350,8 @@ def _ranks(run: TargetRun) -> Iterator[Mapping[str, Any]]:
 
 
 def _scope(request: Request, target: Any, results: Sequence[Result], runs: Sequence[TargetRun]) -> Scope:
-    observations = [o for each in runs for o in each.observations]
+    beyond = {case.rpartition("/")[2] for case in limited_cases(results)}
+    observations = [o for each in runs for o in each.observations if o.probe.id not in beyond]
     scope = scope_of(observations, results, request.dtypes, graded(results)[1])
     ranks = tuple(contract.world_size for contract in request.contracts)
     one_value = {name: target.fixed[name] for name in target.one_value}

@@ -50,6 +50,8 @@ def _finding(view: ReportView) -> Iterator[Markup]:
             yield view.section("fix", "Fix", *(element("p", fix, class_="fix") for fix in fixes))
     elif report.verdict in ("conforms", "value-only"):
         yield view.section("looked-at", "Tested", *_looked_at(view))
+    if report.limits:
+        yield view.section("limits", "Limits", *(element("div", *explanation(d)) for d in report.limits))
     yield from search_ended(report)
     yield from _repeat(view)
 

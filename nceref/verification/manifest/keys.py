@@ -73,7 +73,7 @@ _KINDS = {
     **dict.fromkeys(("formats", "modes"), _TEXTS),
     **dict.fromkeys(("integers", "shape"), _INTEGERS),
     "integer": _INTEGER,
-    "number": Kind("a number of seconds", {"type": "number"}),
+    "number": Kind("a number", {"type": "number"}),
     "flag": _FLAG,
     "values": _TABLE,
     # What is wrong within the tables is said of each.

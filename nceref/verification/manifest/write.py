@@ -18,7 +18,7 @@ from nceref.output.words import counted, out_of
 from nceref.targets.runner import child_runner
 from nceref.verification.manifest.package import Package, read_package
 from nceref.verification.manifest.recognize import DTYPES, SUITE, RecognizedTarget, explanation_of, recognize
-from nceref.verification.request import TIMEOUT
+from nceref.verification.request import positive
 
 _WIDTH = 118
 _LOADING = 120.0
@@ -72,7 +72,7 @@ def draft_manifest(
     UnavailableError
         With `isolate`, where the system has no means for it.
     """
-    checked_number(TIMEOUT, timeout)
+    positive("timeout", timeout)
     child = child_runner(None, "cpu", timeout, _LOADING, isolate)
     try:
         package = read_package(name, child)
