@@ -1,8 +1,8 @@
 """The score of the verifier: every known bug, and every correct program, through the door that users take.
 
-A bug is killed when the verdict is ``differs``, or when all that is wrong is a limit that the report has: numbers that are
-not finite below the temperatures in use. It is named when the first diagnosis consists of exactly the
-conventions that the catalogue names; a correct program must come out as ``conforms``. What raises, or cannot be run on
+A bug is killed when the verdict is ``differs``, or when all that is wrong is a limit that the report has: numbers that
+are not finite below the temperatures in use. It is named when the first diagnosis consists of exactly the conventions
+that the catalogue names; a correct program must come out as ``conforms``. What raises, or cannot be run on
 some case, counts as missed.
 
 The second catalogue was written by authors who have not read the search, and its bugs often have no name. There a first

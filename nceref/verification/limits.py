@@ -21,8 +21,8 @@ _FINITE = ".finite"
 def mark_limits(request: Request, results: Sequence[Result], runs: Sequence[Any]) -> list[Result]:
     """The results, with those that show a limit skipped, if nothing else fails.
 
-    A result shows a limit where a number is not finite at a temperature below `lowest_temperature` that the corpus chose;
-    one that the caller chose is in use.
+    A result shows a limit where a number is not finite at a temperature of the corpus below `lowest_temperature`; one
+    that the caller chose is in use.
     """
     failing = [r for r in results if r.status in ("fail", "error", "xpass")]
     beyond = set(_cases_beyond(request, runs))
@@ -49,10 +49,14 @@ def limited_cases(results: Sequence[Result]) -> set[str]:
 
 
 def limits_of(request: Request, diagnoses: Sequence[Diagnosis], runs: Sequence[Any]) -> tuple[Diagnosis, ...]:
-    """The explanations of numbers that are not finite as limits, with the range that was judged and how to judge more."""
+    """The explanations of numbers that are not finite as limits, with the temperatures that were judged."""
     every = min(at_temperature(*s) for each in runs for o in each.observations if (s := temperature_scalar(o.probe)))
-    note = f"losses are used at temperatures of {lowest_temperature(request):g} and above; --temperatures {every:g} judges all"
-    return tuple(replace(each.noting(note), intend="") for each in diagnoses if each.first)
+    judged = f"judged are temperatures of {lowest_temperature(request):g} and above"
+    return tuple(
+        replace(each.noting(f"{judged}; --temperatures {every:g} judges all"), intend="")
+        for each in diagnoses
+        if each.first
+    )
 
 
 def _cases_beyond(request: Request, runs: Sequence[Any]) -> Iterator[str]:

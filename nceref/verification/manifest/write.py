@@ -11,7 +11,6 @@ from typing import Any
 
 from nceref import __version__
 from nceref.diagnosis.conventions import CONVENTIONS
-from nceref.engine.arguments import checked_number
 from nceref.output.pages import GAP, Page
 from nceref.output.text import printable
 from nceref.output.words import counted, out_of
