@@ -25,7 +25,6 @@ from nceref.targets.attempt import unlike
 from nceref.targets.command_line import FRAMEWORK, words_of
 from nceref.targets.frameworks import CallRequest, Trouble, call_request
 from nceref.targets.process.child import ChildRunner
-from nceref.targets.process.lines import LineExchange
 from nceref.targets.process.wire import WireError
 from nceref.targets.target import LoadRequest, ResolvedTarget
 
@@ -64,8 +63,6 @@ def in_command(
 class CommandRunner(ChildRunner):
     """An executable: called with a probe, it returns the outcome, whatever becomes of the process."""
 
-    _exchange_by = LineExchange
-
     def __init__(self, request: LoadRequest, timeout: float) -> None:
         super().__init__(request, "cpu", timeout, timeout)
         self._words = words_of(request.text)
@@ -96,7 +93,7 @@ class CommandRunner(ChildRunner):
     def stop(self) -> None:
         """Say ``bye``, and end the process and what it has started."""
         if self.running and self._in_order:
-            self._exchange.send(protocol.line("bye", {}), protocol.HELLO_SIZE)
+            self._exchange.send(_sent(protocol.line("bye", {})), protocol.HELLO_SIZE)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(timeout=_FAREWELL)
         self._in_order = False
@@ -150,7 +147,8 @@ class CommandRunner(ChildRunner):
 
     def _called(self, request: CallRequest) -> Outcome:
         assert self._load_request is not None
-        if text := self._exchange.unread():
+        if line := self._exchange.unread():
+            text = _received(line) or "an empty line"
             about = shown(self._id) if self._id else "`hello`"
             sentence = f"prints {printable(text, 80)!r} after its answer to {about}: one line answers a call"
             return Outcome(trouble=protocol.BROKEN, sentence=sentence)
@@ -166,9 +164,9 @@ class CommandRunner(ChildRunner):
     def _line(self, line: str, longest: int) -> str | Outcome:
         """The line that comes back, or the outcome that stands for none."""
         self._in_order = False
-        self._exchange.send(line, longest)
+        self._exchange.send(_sent(line), longest)
         try:
-            text: str = self._exchange.receive(self._timeout, self._ended)
+            text = _received(self._exchange.receive(self._timeout, self._ended))
         except TimeoutError:
             return Outcome(trouble="hangs", sentence=f"does not return within {self._timeout:g} s (--timeout)")
         except WireError as error:
@@ -187,6 +185,14 @@ class CommandRunner(ChildRunner):
             return Outcome(trouble="dies", sentence="closes its standard output")
         once = "; it has to answer one line after the other, until `bye`" if self._process.returncode == 0 else ""
         return Outcome(trouble="dies", sentence=self._how() + once)
+
+
+def _sent(line: str) -> bytes:
+    return line.encode() + b"\n"
+
+
+def _received(line: bytes) -> str:
+    return line.decode(errors="replace").removesuffix("\n").removesuffix("\r")
 
 
 def _program(name: str) -> str:

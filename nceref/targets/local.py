@@ -9,9 +9,9 @@ from typing import Any
 
 from nceref.targets.global_state import kept_surroundings
 from nceref.targets.process.child import ChildRunner
-from nceref.targets.process.child_main import ANY, Answers
+from nceref.targets.process.child_main import Answers
 from nceref.targets.process.isolation import isolation
-from nceref.targets.process.wire import Limits, packed, read_frame
+from nceref.targets.process.wire import WireError, packed, unpacked
 
 
 class LocalRunner(ChildRunner):
@@ -44,17 +44,17 @@ class _LocalExchange:
     def __init__(self) -> None:
         self._answers = Answers()
 
-    def send(self, content: Any, limits: Limits) -> None:
-        self._request, self._limits = packed(0, content), limits
+    def send(self, line: bytes, longest: int) -> None:
+        self._line, self._longest = line, longest
 
-    def receive(self, seconds: float, ended: Any) -> Any:
+    def receive(self, seconds: float, ended: Any) -> bytes:
+        request = unpacked(self._line)
         with _no_terminal():
-            answer = self._answers(_content(self._request, ANY))
-        return _content(packed(0, answer), self._limits)
-
-
-def _content(frame: bytes, limits: Limits) -> Any:
-    return read_frame(io.BytesIO(frame).read, limits).content
+            answer = packed(request.number, self._answers(request.content))
+        if len(answer) > self._longest:
+            msg = f"answers with more than {self._longest:,} bytes"
+            raise WireError(msg)
+        return answer
 
 
 @contextlib.contextmanager

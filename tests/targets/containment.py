@@ -219,7 +219,7 @@ FORGED = {
     "messages_are_of_another_signature": _forged("`loss` is wrong"),
     "answers_are_errors": _forged("`loss` is wrong"),
     "replies_are_errors": _forged(r"\x1b[2J\ud800"),
-    "frames_are_errors": _forged("`loss` is wrong"),
+    "lines_are_errors": _forged("`loss` is wrong"),
     "errors_have_another_name": _forged("a name of the target"),
     "unavailable": _forged("a framework is missing"),
     "error_into_the_pipe": _forged("`loss` is wrong"),

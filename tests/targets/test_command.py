@@ -192,7 +192,7 @@ def test_whatever_is_no_answer_has_its_sentence(fake, mode, trouble, words):
         outcome = run(probe_of(), twice=mode in ("twice", "once"))
         if mode == "late":
             # Nobody can see this before it is there.
-            run._exchange._answers.put(run._exchange.receive(PATIENT, run._ended).encode())
+            run._exchange._answers.put(run._exchange.receive(PATIENT, run._ended))
             outcome = run(probe_of())
     assert (outcome.trouble, words in outcome.sentence) == (trouble, True), outcome.sentence
 

@@ -3,10 +3,8 @@
 import json
 import math
 import pickle
-import struct
 import textwrap
 from dataclasses import replace
-from io import BytesIO
 
 import numpy as np
 import pytest
@@ -22,7 +20,7 @@ from nceref.targets import runner
 from nceref.targets.frameworks import call_request
 from nceref.targets.process import messages
 from nceref.targets.process.module_contents import ModuleContents, ModuleRequest, NamedCallable, contents_message
-from nceref.targets.process.wire import MAGIC, Limits, WireError, packed, read_frame
+from nceref.targets.process.wire import Message, WireError, packed, unpacked
 from nceref.targets.target import LoadRequest, ResolvedTarget
 
 CALL = call_request(probe_of())
@@ -49,31 +47,14 @@ CONTENTS = contents_message(ModuleContents((NamedCallable("f", "theirs:f", ("siz
 ANSWERS = [(CALL, OUTCOME), (LOAD, TARGET), (LOAD, ERROR), (CALL, ERROR), (LIST, CONTENTS), (LIST, ERROR)]
 
 
-class Stream:
-    """Bytes with the largest amount that was asked for at once."""
-
-    def __init__(self, content):
-        self._content, self.largest = BytesIO(content), 0
-
-    def __call__(self, count):
-        self.largest = max(self.largest, count)
-        return self._content.read(count)
+def received(line, request):
+    """The checked answer in this line, as the parent reads it."""
+    return messages.checked(unpacked(line).content, request)
 
 
-def received(content, request):
-    """The checked answer in these bytes, as the parent reads it."""
-    stream = Stream(content)
-    try:
-        return messages.checked(read_frame(stream, messages.limits(request)).content, request)
-    except EOFError:
-        raise WireError from None
-    finally:
-        assert stream.largest <= 1 << 16
-
-
-def frame(header, arrays=b"", magic=MAGIC, sizes=None):
-    sizes = sizes or (len(header), len(arrays))
-    return struct.pack("<8sQQQ", magic, 1, *sizes) + header + arrays
+def line(content):
+    """A line with this text as its content."""
+    return b'{"message": [1, %s]}\n' % content
 
 
 PLAIN = st.recursive(
@@ -97,15 +78,16 @@ PLAIN = st.recursive(
 @settings(max_examples=40, deadline=None)
 @given(PLAIN)
 def test_plain_values_arrive_as_they_are(value):
-    number, content = read_frame(BytesIO(packed(7, value)).read, Limits(1 << 30, 0))
-    assert (number, content, repr(type(content))) == (7, value, repr(type(value)))
+    message = unpacked(packed(7, value))
+    assert (message, repr(type(message.content))) == (Message(7, value), repr(type(value)))
+    assert packed(7, value).find(b"\n") == len(packed(7, value)) - 1
 
 
 @sweep("dtype", ["?", "i1", "u8", ">i4", "f2", ">f8", "c16"])
 @sweep("shape", [(), (0, 3), (2, 3, 4)])
 def test_arrays_arrive_bit_by_bit_in_their_order_and_can_be_written(dtype, shape):
     x = np.asfortranarray(np.random.default_rng(0).normal(size=shape).astype(dtype))
-    y = read_frame(BytesIO(packed(0, [x, {"b": x[()]}])).read, Limits(1 << 20, 1 << 20)).content[0]
+    y = unpacked(packed(0, [x, {"b": x[()]}])).content[0]
     assert (y.dtype, y.shape, y.flags.f_contiguous) == (x.dtype.newbyteorder("="), x.shape, True)
     assert y.tobytes() == x.astype(y.dtype).tobytes()
     assert y.flags.writeable
@@ -113,7 +95,7 @@ def test_arrays_arrive_bit_by_bit_in_their_order_and_can_be_written(dtype, shape
 
 @sweep(
     "value",
-    [object(), print, Stream, np.array([object()]), np.longdouble(1), [lambda: 0], np.datetime64("2020")],
+    [object(), print, Message, np.array([object()]), np.longdouble(1), [lambda: 0], np.datetime64("2020")],
     ids=lambda x: type(x).__name__,
 )
 def test_what_is_no_plain_value_is_not_sent(value):
@@ -130,18 +112,15 @@ def test_what_contains_itself_is_not_sent():
 
 def test_requests_arrive_with_everything_that_a_target_needs():
     request = LoadRequest("f.py:f", NT_XENT.declaration, {"settings": {"queue": ..., "x": np.eye(2)}, "floats": ("t",)})
-    came = messages.load_request(read_frame(BytesIO(packed(0, messages.load_message(request))).read, ANY).content)
+    came = messages.load_request(unpacked(packed(0, messages.load_message(request))).content)
     assert (came.text, came.loss.name, came.loss.parameters) == ("f.py:f", "nt_xent", request.loss.parameters)
     assert came.options["settings"]["queue"] is ...
     assert came.options["floats"] == ("t",)
-    call = read_frame(BytesIO(packed(0, messages.call_message(CALL, True, (1.5, GRADS)))).read, ANY).content
+    call = unpacked(packed(0, messages.call_message(CALL, True, (1.5, GRADS)))).content
     parts, twice, (value, grads) = messages.call_request(call)
     assert replace(parts, inputs={}).__dict__ == replace(CALL, inputs={}).__dict__
     assert all(np.array_equal(parts.inputs[n], x) for n, x in CALL.inputs.items())
     assert (twice, value, grads["temperature"]) == (True, 1.5, 2.0)
-
-
-ANY = Limits(1 << 30, 1 << 30)
 
 
 def test_a_loss_that_no_registry_has_is_sent_as_well():
@@ -216,6 +195,10 @@ def test_text_of_an_answer_is_printable():
     assert str(received(packed(1, {**ERROR, "sentence": "a\n\x1b[2J"}), CALL)) == "a\n\\x1b[2J"
 
 
+EIGHT = "MTIzNDU2Nzg="
+"""Eight bytes in base64."""
+
+
 def changed(message, **fields):
     return packed(1, {**message, **fields})
 
@@ -265,26 +248,25 @@ def changed(message, **fields):
         *((CALL, packed(1, x)) for x in (None, [], "outcome", {}, {1: 2}, {"kind": []})),
         (CALL, pickle.dumps(OUTCOME)),
         (CALL, b""),
-        (CALL, frame(b"{}")),
-        (CALL, frame(b"null", magic=b"nceref2\n")),
-        (CALL, frame(b"null", b"more")),
-        (CALL, frame(b"null", sizes=(1 << 63, 0))),
-        (CALL, frame(b"null", sizes=(4, 1 << 63))),
-        (CALL, frame(b"null", sizes=(messages.HEADER, 0))),
-        *((CALL, frame(b'{"float": %s}' % x)) for x in (b"NaN", b"1.5", b"1e9", b'"x"', b'"1e9999999"', b"null")),
-        *((CALL, frame(x)) for x in (b"NaN", b"-Infinity", b"1.0", b"9" * 5000, b"\xff", b"[", b"[" * 10**5)),
-        (CALL, frame(b'{"float": "1", "float": "1"}')),
-        (CALL, frame(b'{"dict": [["a", 1], ["a", 1]]}')),
-        (CALL, frame(b'{"dict": [[[], 1]]}')),
-        (CALL, frame(b'{"set": [[]]}')),
-        (CALL, frame(b'{"array": ["O", [1], "C"]}', b"12345678")),
-        (CALL, frame(b'{"array": ["<f8", [1], "C"]}', b"1234567")),
+        *((CALL, x) for x in (b"null\n", b"{}\n", b"[1, null]\n")),
+        *((CALL, b'{"message": %s}\n' % x) for x in (b"[1]", b'["1", null]', b"{}")),
+        (CALL, line(b"{}")),
+        (CALL, line(b'{"message": [1, null]}')),
+        *((CALL, line(b'{"float": %s}' % x)) for x in (b"NaN", b"1.5", b"1e9", b'"x"', b'"1e9999999"', b"null")),
+        *((CALL, line(x)) for x in (b"NaN", b"-Infinity", b"1.0", b"9" * 5000, b"\xff", b"[", b"[" * 10**5)),
+        (CALL, line(b'{"float": "1", "float": "1"}')),
+        (CALL, line(b'{"dict": [["a", 1], ["a", 1]]}')),
+        (CALL, line(b'{"dict": [[[], 1]]}')),
+        (CALL, line(b'{"set": [[]]}')),
         *(
-            (CALL, frame(json.dumps({"array": ["<f8", shape, "C"]}).encode(), b"12345678"))
-            for shape in ([-1], [True], [2**62, 4], [0, 2**63], [0] * 99, "1", None, [[1]], [1.5])
+            (CALL, line(json.dumps({"array": ["<f8", shape, "C", EIGHT]}).encode()))
+            for shape in ([-1], [True], [2**62, 4], [0, 2**63], [2], [0], [0] * 99, "1", None, [[1]], [1.5])
         ),
-        (CALL, frame(b'{"scalar": ["<f8", [1], "C"]}', b"12345678")),
-        (CALL, frame(b'{"int": "0x%s"}' % (b"f" * 10**5))),
+        (CALL, line(b'{"array": ["O", [1], "C", "MTIzNDU2Nzg="]}')),
+        *((CALL, line(b'{"array": ["<f8", [1], "C", %s]}' % x)) for x in (b'"MTIzNDU2Nw=="', b'"MTIz NDU2Nzg="', b"1")),
+        (CALL, line(b'{"array": ["<f8", [1], "C"]}')),
+        (CALL, line(b'{"scalar": ["<f8", [1], "C", "MTIzNDU2Nzg="]}')),
+        (CALL, line(b'{"int": "0x%s"}' % (b"f" * 10**5))),
     ],
 )  # fmt: skip
 def test_anything_else_is_refused(request_, content):
@@ -317,10 +299,19 @@ JSON = st.recursive(
 
 
 @settings(max_examples=80, deadline=None)
-@given(JSON, st.binary(max_size=16))
-def test_any_header_is_refused(header, arrays):
+@given(JSON)
+def test_any_content_is_refused(content):
     with pytest.raises(WireError):
-        received(frame(json.dumps(header).encode(), arrays), CALL)
+        received(line(json.dumps(content).encode()), CALL)
+
+
+@pytest.mark.parametrize("request_", [CALL, LOAD, LIST], ids=["call", "load", "list"])
+def test_the_longest_answer_is_expected(request_):
+    longest = max((packed(10**9, answer) for request, answer in ANSWERS if request is request_), key=len)
+    assert len(longest) < messages.longest(request_)
+    grads = {name: np.full(np.shape(CALL.inputs[name]), 0.1) for name in CALL.differentiable}
+    every = messages.outcome_message(Outcome(0.1, grads, remarks=dict.fromkeys(messages._REMARKS, "x" * messages.TEXT)))
+    assert len(packed(10**9, every)) < messages.longest(CALL)
 
 
 SOURCE = """

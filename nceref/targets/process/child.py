@@ -1,7 +1,8 @@
 """The parent's side of a target in a process of its own: it may hang, exit or die, and the run goes on.
 
-Messages are plain data (`process.wire`) over the child's own standard streams, which it takes away from the target
-before it loads it: what the target prints cannot corrupt them, and what it writes into them on purpose is refused.
+Messages are lines of plain data (`process.wire`) over the child's own standard streams, which it takes away from the
+target before it loads it: what the target prints cannot corrupt them, and what it writes into them on purpose is
+refused.
 """
 
 import contextlib
@@ -11,7 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,7 +26,7 @@ from nceref.targets.process import messages, tree
 from nceref.targets.process.exchange import Exchange
 from nceref.targets.process.isolation import Isolation, isolation
 from nceref.targets.process.module_contents import ModuleContents, ModuleRequest
-from nceref.targets.process.wire import WireError
+from nceref.targets.process.wire import WireError, packed, unpacked
 from nceref.targets.reparametrized import by_inputs, reparametrized
 from nceref.targets.target import LoadRequest, ResolvedTarget
 
@@ -64,7 +65,6 @@ class ChildRunner:
     """
 
     target: ResolvedTarget
-    _exchange_by: type = Exchange
 
     def __init__(
         self,
@@ -89,6 +89,7 @@ class ChildRunner:
         self._exchange: Any
         self._in_a_row: list[Outcome] = []
         self.cut_short = False
+        self._number = 0
 
     def __call__(self, probe: Probe, twice: bool = False) -> Outcome:
         """Call the target; with `twice`, call it again and compare bit by bit."""
@@ -152,7 +153,7 @@ class ChildRunner:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._born = tree.birth(self._process.pid)
-        self._exchange = self._exchange_by(self._process.stdin, self._process.stdout)
+        self._exchange = Exchange(self._process.stdin, self._process.stdout)
 
     def load(self, request: LoadRequest) -> None:
         """Have the process load a target, in place of the one before; raises as `start` does."""
@@ -222,9 +223,10 @@ class ChildRunner:
         self, request: LoadRequest | CallRequest | ModuleRequest, message: Any, seconds: float, limit: str
     ) -> Any:
         """The answer to a request, or the outcome that replaces it; an error of the child is raised if it is due."""
-        self._send(message, messages.limits(request))
+        self._number += 1
+        self._send(message, messages.longest(request))
         try:
-            answer = messages.checked(self._exchange.receive(seconds, self._ended), request)
+            answer = messages.checked(self._received(seconds, self._ended), request)
         except TimeoutError:
             return self._stuck(limit)
         except WireError:
@@ -242,14 +244,34 @@ class ChildRunner:
 
     def _stuck(self, limit: str) -> Outcome:
         """The outcome of a target that does not return, with what it is in, where that can be known."""
-        place = messages.where(self._exchange.interject(messages.WHERE, _LOOK))
+        place = self._place()
         if self.cut_short:
             return Outcome(trouble="waits", sentence=f"is in {place or 'its call'}")
         return Outcome(trouble="hangs", sentence=f"does not return {limit}" + (f"; it is in {place}" if place else ""))
 
-    def _send(self, message: Any, limits: Any) -> None:
+    def _place(self) -> str:
+        """The place in the code that the target is in, which its process says in place of the answer; empty if not."""
+        self._send(messages.WHERE, messages.HEADER)
         try:
-            self._exchange.send(message, limits)
+            return messages.where(self._received(_LOOK, lambda: False))
+        except (TimeoutError, EOFError, WireError):
+            return ""
+
+    def _received(self, seconds: float, ended: Callable[[], bool]) -> Any:
+        """The content of the next line; raises as `Exchange.receive` does, and `WireError` for no answer."""
+        line = self._exchange.receive(seconds, ended)
+        if not line.endswith(b"\n"):
+            # What the process wrote when it ended.
+            raise EOFError
+        message = unpacked(line)
+        if message.number != self._number:
+            msg = "an answer to another request"
+            raise WireError(msg)
+        return message.content
+
+    def _send(self, message: Any, longest: int) -> None:
+        try:
+            self._exchange.send(packed(self._number, message), longest)
         except WireError as error:
             msg = f"`init` and settings of a target that is named by text must be plain values: {error}"
             raise InputError(msg) from error

@@ -5,7 +5,7 @@ import queue
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from nceref.cases.records import Outcome
@@ -15,17 +15,14 @@ from nceref.targets import load, run_jax_devices
 from nceref.targets.attempt import attempt, attempt_answer
 from nceref.targets.process import messages
 from nceref.targets.process.module_contents import ModuleRequest, contents_message, contents_of
-from nceref.targets.process.wire import Frame, Limits, packed, read_frame
-
-ANY = Limits(1 << 62, 1 << 62)
-"""The parent may send what it likes."""
+from nceref.targets.process.wire import Message, packed, unpacked
 
 
 def main() -> None:
     """Answer each request to load and each call, on what was the standard output when the process began."""
     # Before anything is imported that may print.
     requests, replies = _own_streams()
-    inbox: queue.Queue[Frame] = queue.Queue()
+    inbox: queue.Queue[Message] = queue.Queue()
     threading.Thread(target=_listen, args=(requests, replies, inbox), daemon=True).start()
     # The parent's import path is no argument of the target.
     sys.argv[1:] = []
@@ -36,15 +33,15 @@ def main() -> None:
         _fail()
 
 
-def _serve(inbox: "queue.Queue[Frame]", replies: int) -> None:
+def _serve(inbox: "queue.Queue[Message]", replies: int) -> None:
     own, answers = os.getpid(), Answers()
     while True:
-        frame = inbox.get()
-        reply = _reply(answers, frame.content)
+        message = inbox.get()
+        reply = _reply(answers, message.content)
         # A copy that the target has made of this process has come back from the call as well.
         if os.getpid() != own:
             os._exit(0)
-        _write(replies, packed(frame.number, reply))
+        _write(replies, packed(message.number, reply))
 
 
 def _reply(answers: "Answers", message: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,18 +120,19 @@ def _own_streams() -> tuple[int, int]:
     return requests, replies
 
 
-def _listen(requests: int, replies: int, inbox: "queue.Queue[Frame]") -> None:
+def _listen(requests: int, replies: int, inbox: "queue.Queue[Message]") -> None:
     """Hand on what comes, also while the target is busy: it ends with its parent, whatever it is doing."""
-    read: Callable[[int], bytes] = lambda count: os.read(requests, count)  # noqa: E731
     try:
-        while True:
-            frame = read_frame(read, ANY)
-            if frame.content == messages.WHERE:
-                # In place of the answer that the target does not give: this process is ended after that.
-                _write(replies, packed(frame.number, messages.where_message(_where())))
-            else:
-                inbox.put(frame)
-    except EOFError:
+        with open(requests, "rb", closefd=False) as lines:
+            for line in lines:
+                if not line.endswith(b"\n"):
+                    break
+                message = unpacked(line)
+                if message.content == messages.WHERE:
+                    # In place of the answer that the target does not give: this process is ended after that.
+                    _write(replies, packed(message.number, messages.where_message(_where())))
+                else:
+                    inbox.put(message)
         os._exit(0)
     except OSError:
         os._exit(messages.WITHOUT_PIPE)

@@ -1,7 +1,7 @@
-"""The parent's end of the two pipes: a request out, its answer back, and nobody waits longer than the limit.
+"""The parent's end of the pipes to a process that reads and writes lines, and that nobody may wait for too long.
 
-A thread of its own writes and reads, on every system alike: a child that is stopped reads nothing, one that has left a
-process behind does not close its end, and neither blocks the caller.
+One thread writes, another one reads, on every system alike: a process that is stopped reads nothing, one that has left
+another behind does not close its end, and what it prints without being called for is there as well.
 """
 
 import os
@@ -11,100 +11,111 @@ import time
 from collections.abc import Callable
 from typing import IO, Any
 
-from nceref.targets.process.wire import Frame, Limits, WireError, packed, read_frame
+from nceref.targets.process.wire import WireError
 
 _PAUSE = 0.1
 """Seconds between two looks at whether the process is still there."""
 _GRACE = 1.0
 """Seconds in which what a process has written before its end is read."""
-
-
-def awaited(answers: "queue.Queue[Any]", seconds: float, ended: Callable[[], bool]) -> Any:
-    """The next answer in a queue; raises as `Exchange.receive` does, and what stands in the queue in its place."""
-    end = time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0:
-        gone = ended()
-        try:
-            answer = answers.get(timeout=_GRACE if gone else min(left, _PAUSE))
-        except queue.Empty:
-            if gone:
-                break
-            continue
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-    else:
-        raise TimeoutError
-    raise EOFError
+_CHUNK = 1 << 16
+_UNREAD = 100
+"""Lines that a process may be ahead."""
 
 
 class Exchange:
-    """Requests and answers, one after the other.
+    """Lines to a process and lines that it writes.
 
-    `thread` closes the pipes `requests` and `replies` once both ends are done with them.
+    `threads` close the pipes `requests` and `replies` once both ends are done with them.
     """
 
     def __init__(self, requests: IO[bytes], replies: IO[bytes]) -> None:
-        self._jobs: queue.Queue[tuple[bytes, int, Limits] | None] = queue.Queue()
-        self._answers: queue.Queue[Frame | Exception] = queue.Queue()
-        self._number = 0
-        self._requests = requests
-        self.thread = threading.Thread(target=self._serve, args=(requests, replies), daemon=True)
-        self.thread.start()
+        self._jobs: queue.Queue[bytes | None] = queue.Queue()
+        self._answers: queue.Queue[Any] = queue.Queue()
+        self._longest = 0
+        ends = ((self._write, requests), (self._read, replies))
+        self.threads = [threading.Thread(target=work, args=(stream,), daemon=True) for work, stream in ends]
+        for thread in self.threads:
+            thread.start()
 
-    def send(self, content: Any, limits: Limits) -> None:
-        """Send a request, whose answer may be that large; raises `WireError` for what is no plain data."""
-        self._number += 1
-        self._jobs.put((packed(self._number, content), self._number, limits))
+    def send(self, line: bytes, longest: int) -> None:
+        """Send a line, whose answer may have that many bytes."""
+        self._longest = longest
+        self._jobs.put(line)
 
-    def receive(self, seconds: float, ended: Any) -> Any:
-        """The next answer.
+    def receive(self, seconds: float, ended: Callable[[], bool]) -> bytes:
+        """The next line, with its end; the last one before the process ended may have none.
 
         It is awaited for `seconds`. `ended` says whether the process is gone: other processes that it has started may
-        hold the pipe open. Raises `TimeoutError` if there is no answer in time, `EOFError` if the pipe is closed or the
-        process gone, and `WireError` for anything that is no answer.
+        hold the pipe open. Raises `TimeoutError` if there is no line in time, `EOFError` if the pipe is closed or the
+        process gone, and `WireError` for a line that is too long.
         """
-        return awaited(self._answers, seconds, ended).content
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            gone = ended()
+            try:
+                answer = self._answers.get(timeout=_GRACE if gone else min(left, _PAUSE))
+            except queue.Empty:
+                if gone:
+                    raise EOFError from None
+                continue
+            if isinstance(answer, Exception):
+                raise answer
+            return bytes(answer)
+        raise TimeoutError
 
-    def interject(self, content: Any, seconds: float) -> Any:
-        """The answer to a question in between, from a child that owes another one; None if there is none in time."""
+    def unread(self) -> bytes:
+        """A line that nobody has called for, or nothing."""
         try:
-            # The thread that waits for the answer reads this one in its place.
-            write_all(self._requests, packed(self._number, content))
-            answer = self._answers.get(timeout=seconds)
-        except (queue.Empty, OSError, ValueError):
-            return None
-        return None if isinstance(answer, Exception) else answer.content
+            line = self._answers.get_nowait()
+        except queue.Empty:
+            return b""
+        if isinstance(line, bytes):
+            return line
+        # For who receives next.
+        self._answers.put(line)
+        return b""
 
     def close(self) -> None:
-        """Have the thread close the pipes, at once or when the last process that holds them is gone."""
+        """Have the pipes closed, at once or when the last process that holds them is gone."""
         self._jobs.put(None)
 
-    def _serve(self, requests: IO[bytes], replies: IO[bytes]) -> None:
-        with requests, replies:
-            while (job := self._jobs.get()) is not None:
-                self._answers.put(_exchanged(requests, replies, *job))
+    def _write(self, requests: IO[bytes]) -> None:
+        with requests:
+            while (line := self._jobs.get()) is not None:
+                try:
+                    rest = memoryview(line)
+                    while rest:
+                        rest = rest[os.write(requests.fileno(), rest) :]
+                # A process that is gone, which systems report in several ways: what it has written may still be read.
+                except OSError:
+                    continue
 
+    def _read(self, replies: IO[bytes]) -> None:
+        with replies:
+            self._answers.put(self._last(replies))
 
-def _exchanged(requests: IO[bytes], replies: IO[bytes], content: bytes, number: int, limits: Limits) -> Any:
-    """The answer, or the exception that stands for none."""
-    try:
-        write_all(requests, content)
-        frame = read_frame(lambda count: os.read(replies.fileno(), count), limits)
-    except (EOFError, WireError) as error:
-        return error
-    # Some systems report so that the other end is gone.
-    except OSError:
+    def _last(self, replies: IO[bytes]) -> Exception:
+        """The exception after the last line: the end of the stream, or too much output. Lines are queued as answers."""
+        parts: list[bytes] = []
+        size = 0
+        while chunk := _chunk(replies):
+            *lines, rest = chunk.split(b"\n")
+            for line in lines:
+                self._answers.put(b"".join([*parts, line, b"\n"]))
+                parts, size = [], 0
+            parts.append(rest)
+            size += len(rest)
+            if size > self._longest:
+                return WireError(f"prints a line of more than {self._longest:,} bytes")
+            if self._answers.qsize() > _UNREAD:
+                return WireError(f"prints more than {_UNREAD} lines that nobody has called for")
+        if size:
+            self._answers.put(b"".join(parts))
         return EOFError()
-    return frame if frame.number == number else WireError("an answer to another request")
 
 
-def write_all(stream: IO[bytes], content: bytes) -> None:
-    """Write all of it, or as much as the other end takes before it is gone."""
-    rest = memoryview(content)
+def _chunk(replies: IO[bytes]) -> bytes:
     try:
-        while rest:
-            rest = rest[os.write(stream.fileno(), rest) :]
-    except BrokenPipeError:
-        # A child that is gone: what it has said before may still be read.
-        pass
+        return os.read(replies.fileno(), _CHUNK)
+    except OSError:
+        return b""

@@ -21,12 +21,15 @@ from nceref.spec import Array, Choice, Labels, Loss, Scalar
 from nceref.targets.call_expression import expression
 from nceref.targets.frameworks import NAMES, CallRequest, module
 from nceref.targets.process.module_contents import ModuleContents, ModuleRequest, checked_contents
-from nceref.targets.process.wire import Limits, WireError
+from nceref.targets.process.wire import WireError
 from nceref.targets.target import LoadRequest, ResolvedTarget
 
 TEXT = 4000
 """Characters of one text."""
 HEADER = 1 << 18
+"""Bytes of an answer without arrays."""
+NUMBER = 11
+"""Bytes of a number of an array, in base64."""
 WHERE = "where"
 """The question to a child that does not answer: where in the code it is."""
 WITHOUT_PIPE = 71
@@ -176,13 +179,13 @@ def module_message(request: ModuleRequest) -> dict[str, Any]:
     return {"module": request.place, "package": request.package}
 
 
-def limits(request: LoadRequest | CallRequest | ModuleRequest) -> Limits:
-    """Limits on the size of an answer: the arrays of a call are the value and the gradients by its inputs."""
+def longest(request: LoadRequest | CallRequest | ModuleRequest) -> int:
+    """Bytes of the longest answer: the arrays of a call are the value and the gradients by its inputs."""
     if isinstance(request, ModuleRequest):
-        return Limits(4 * HEADER, 0)
+        return 4 * HEADER
     if isinstance(request, LoadRequest):
-        return Limits(HEADER, 8 * len(request.loss.parameters))
-    return Limits(HEADER, 8 * (_rows(request) + sum(np.size(request.inputs[n]) for n in request.differentiable)))
+        return HEADER
+    return HEADER + NUMBER * (_rows(request) + sum(np.size(request.inputs[n]) for n in request.differentiable))
 
 
 def checked(

@@ -1,19 +1,18 @@
-"""Frames of plain data between two processes that do not trust each other; reading one runs no code.
+"""Lines of plain data between two processes that do not trust each other; reading one runs no code.
 
-A frame is a fixed prefix, a header in JSON and the bytes of its arrays one after the other. An object of the header has
-exactly one name, which says what it stands for, such as ``{"float": "0x1.8p+1"}``. There are no other numbers than
+A line is one JSON object, ``{"message": [number, content]}``. Every object in it has exactly one name, which says what
+it stands for, such as ``{"float": "0x1.8p+1"}``; an array has its bytes in base64. There are no other numbers than
 integers, so that nothing is rounded and no NaN has to be spelled.
 """
 
+import base64
 import json
-import struct
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-MAGIC = b"nceref1\n"
-_PREFIX = struct.Struct("<8sQQQ")
 _DTYPES = frozenset({
     "|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8", "<c8", "<c16",
 })  # fmt: skip
@@ -23,104 +22,74 @@ _DIGITS = 20
 
 
 class WireError(ValueError):
-    """The bytes received are no frame of plain data, or an object to be sent cannot become one."""
+    """The bytes received are no line of plain data, or an object to be sent cannot become one."""
 
 
-class Limits(NamedTuple):
-    """The largest frame that is read, in bytes of the header and of the arrays."""
-
-    header: int
-    arrays: int
-
-
-class Frame(NamedTuple):
-    """One message: the number of the exchange that it belongs to, and plain data."""
+@dataclass(frozen=True)
+class Message:
+    """The number of the exchange that a line belongs to, and plain data; no tuple, which an answer may contain."""
 
     number: int
     content: Any
 
 
 def packed(number: int, content: Any) -> bytes:
-    """The bytes of a frame.
+    """A line with its end.
 
     `number` is that of the exchange: an answer has that of its request. `content` may have numbers, text, bytes, None,
     `Ellipsis`, NumPy arrays, and tuples, lists, sets and mappings of them. Raises `WireError` for anything else, and
     for content that contains itself.
     """
-    arrays: list[bytes] = []
     try:
-        header = json.dumps(_described(content, arrays)).encode("ascii")
+        return json.dumps({"message": [number, _described(content)]}).encode("ascii") + b"\n"
     except RecursionError as error:
         msg = "it is nested too deeply"
         raise WireError(msg) from error
-    size = sum(map(len, arrays))
-    return b"".join([_PREFIX.pack(MAGIC, number, len(header), size), header, *arrays])
 
 
-def read_frame(read: Callable[[int], bytes], limits: Limits) -> Frame:
-    """The next frame; nothing larger than the limits is read or allocated.
-
-    ``read(n)`` returns 1 to n bytes, or none at the end. Raises `EOFError` if the stream ends before the frame does,
-    and `WireError` for anything that is no frame.
-    """
-    magic, number, header, arrays = _PREFIX.unpack(_exactly(read, _PREFIX.size))
-    if magic != MAGIC or header > limits.header or arrays > limits.arrays:
-        msg = "this is no frame, or it is too large"
-        raise WireError(msg)
-    return Frame(number, unpacked(_exactly(read, header), _exactly(read, arrays)))
-
-
-def unpacked(header: bytes, arrays: bytes) -> Any:
-    """The content of a frame; raises `WireError` if it is none."""
-    rest = _Arrays(arrays)
+def unpacked(line: bytes) -> Message:
+    """The message of a line; raises `WireError` if it has none."""
     try:
-        content = json.loads(
-            header.decode("ascii"),
-            object_pairs_hook=lambda pairs: _meaning(pairs, rest),
+        message = json.loads(
+            line.decode("ascii"),
+            object_pairs_hook=_meaning,
             parse_int=_integer,
             parse_float=_refuse,
             parse_constant=_refuse,
         )
     # Of `json`, of a constructor in the table, of text that is not ASCII, and of deep nesting.
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
-        msg = f"the header cannot be read: {type(error).__name__}"
+        msg = f"the line cannot be read: {type(error).__name__}"
         raise WireError(msg) from error
-    if rest.left:
-        msg = "there are more bytes than the arrays have"
+    if not isinstance(message, Message):
+        msg = "this is no message"
         raise WireError(msg)
-    return content
+    return message
 
 
-def _exactly(read: Callable[[int], bytes], count: int) -> bytes:
-    parts, left = [], count
-    while left:
-        part = read(min(left, 1 << 16))
-        if not part:
-            raise EOFError
-        parts.append(part)
-        left -= len(part)
-    return b"".join(parts)
-
-
-def _described(x: Any, arrays: list[bytes]) -> Any:
-    """The form of a value that JSON can write; the bytes of its arrays are appended to `arrays`."""
-    if x is None or isinstance(x, bool):
+def _described(x: Any) -> Any:
+    """The form of a value that JSON can write."""
+    # The most frequent ones first.
+    if x is None or type(x) in (str, bool):
         return x
     # NumPy's float64 is a float as well.
     if isinstance(x, np.ndarray | np.generic):
-        return {"array" if isinstance(x, np.ndarray) else "scalar": _appended(np.asarray(x), arrays)}
-    if isinstance(x, Mapping):
-        return {"dict": [[_described(k, arrays), _described(v, arrays)] for k, v in x.items()]}
+        return {"array" if isinstance(x, np.ndarray) else "scalar": _parts(np.asarray(x))}
     for kind, (name, parts) in _WRITTEN.items():
         if isinstance(x, kind):
             content = parts(x)
-            described = [_described(part, arrays) for part in content] if isinstance(content, list) else content
+            described = [_described(part) for part in content] if isinstance(content, list) else content
             return {name: described} if name else described
     msg = f"{type(x).__module__}.{type(x).__qualname__} is no plain value"
     raise WireError(msg)
 
 
+def _pairs(x: Mapping[Any, Any]) -> list[Any]:
+    return [[key, value] for key, value in x.items()]
+
+
 _WRITTEN: dict[Any, tuple[str, Callable[[Any], Any]]] = {
+    dict: ("dict", _pairs),
     str: ("", str),
     int: ("int", hex),
     float: ("float", float.hex),
@@ -131,62 +100,54 @@ _WRITTEN: dict[Any, tuple[str, Callable[[Any], Any]]] = {
     set: ("set", list),
     frozenset: ("frozenset", list),
     type(...): ("ellipsis", lambda x: []),
+    Mapping: ("dict", _pairs),
 }
-"""The name of each type in a frame, empty for JSON's own, and a function to the text or list that stands for it."""
+"""The name of each type in a line, empty for JSON's own, and a function to the text or list that stands for it."""
 
 
-def _appended(x: Any, arrays: list[bytes]) -> list[Any]:
-    """Dtype, shape and order of an array."""
+def _parts(x: Any) -> list[Any]:
+    """Dtype, shape, order and bytes of an array."""
     little = x.dtype.newbyteorder("<")
     if little.str not in _DTYPES or x.ndim > _DIMENSIONS:
         msg = f"an array of type {x.dtype} with {x.ndim} dimensions is no plain value"
         raise WireError(msg)
     order = "F" if x.flags.f_contiguous and not x.flags.c_contiguous else "C"
-    arrays.append(x.astype(little, copy=False).tobytes(order))
-    return [little.str, list(x.shape), order]
+    content = base64.b64encode(x.astype(little, copy=False).tobytes(order))
+    return [little.str, list(x.shape), order, content.decode("ascii")]
 
 
-class _Arrays:
-    """The bytes of the arrays that have not been read yet."""
-
-    def __init__(self, content: bytes) -> None:
-        self._content, self._place = content, 0
-
-    @property
-    def left(self) -> int:
-        return len(self._content) - self._place
-
-    def next(self, dtype: Any, shape: Any, order: Any) -> Any:
-        """The next array, writable."""
-        if not isinstance(dtype, str) or dtype not in _DTYPES or order not in ("C", "F"):
-            raise WireError
-        if not isinstance(shape, list) or len(shape) > _DIMENSIONS or not all(type(n) is int and n >= 0 for n in shape):
-            raise WireError
-        count = 1
-        for n in shape:
-            count *= n
-        size = count * np.dtype(dtype).itemsize
-        if size > self.left:
-            raise WireError
-        flat = np.frombuffer(self._content[self._place : self._place + size] or b"", dtype=dtype, count=count)
-        self._place += size
-        return flat.reshape(shape, order=order).astype(np.dtype(dtype).newbyteorder("="), order="K", copy=True)
+def _array(parts: list[Any]) -> Any:
+    """The array of these parts, writable."""
+    dtype, shape, order, content = parts
+    if not isinstance(dtype, str) or dtype not in _DTYPES or order not in ("C", "F"):
+        raise WireError
+    if not isinstance(shape, list) or len(shape) > _DIMENSIONS or not all(type(n) is int and n >= 0 for n in shape):
+        raise WireError
+    # A shape that has more entries than bytes were sent is refused here, before anything of that size is made.
+    flat = np.frombuffer(base64.b64decode(content, validate=True), dtype=dtype)
+    return flat.reshape(shape, order=order).astype(np.dtype(dtype).newbyteorder("="), order="K", copy=True)
 
 
-def _meaning(pairs: list[tuple[str, Any]], rest: _Arrays) -> Any:
-    """The value that an object of the header stands for."""
-    if len(pairs) != 1:
+def _meaning(pairs: list[tuple[str, Any]]) -> Any:
+    """The value that an object stands for."""
+    if len(pairs) != 1 or pairs[0][0] not in _READ:
         raise WireError
     ((name, content),) = pairs
-    if name in ("array", "scalar"):
-        x = rest.next(*content) if isinstance(content, list) else rest.next(None, None, None)
-        return x if name == "array" else _first(x)
-    if name not in _READ:
-        raise WireError
     kind, read = _READ[name]
     if not isinstance(content, kind):
         raise WireError
     return read(content)
+
+
+def _message(parts: list[Any]) -> Message:
+    number, content = parts
+    if type(number) is not int:
+        raise WireError
+    return Message(number, content)
+
+
+def _scalar(parts: list[Any]) -> Any:
+    return _first(_array(parts))
 
 
 def _first(x: Any) -> Any:
@@ -211,6 +172,9 @@ def _hexadecimal(text: str) -> int:
 
 
 _READ: dict[str, tuple[type, Callable[[Any], Any]]] = {
+    "message": (list, _message),
+    "array": (list, _array),
+    "scalar": (list, _scalar),
     "int": (str, _hexadecimal),
     "float": (str, float.fromhex),
     "complex": (list, _complex),

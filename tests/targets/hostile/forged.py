@@ -70,7 +70,7 @@ def replies_are_errors(x, y):
     return right(x, y)
 
 
-def frames_are_errors(x, y):
+def lines_are_errors(x, y):
     child_main.packed = lambda number, content: wire.packed(number, _error("InputError"))
     return right(x, y)
 
@@ -88,8 +88,8 @@ def unavailable(x, y):
 
 def error_into_the_pipe(x, y):
     frame = sys._getframe()
-    while "frame" not in frame.f_locals or "replies" not in frame.f_locals:
+    while "inbox" not in frame.f_locals:
         frame = frame.f_back
-    number, replies = frame.f_locals["frame"].number, frame.f_locals["replies"]
+    number, replies = frame.f_locals["message"].number, frame.f_locals["replies"]
     child_main._write(replies, wire.packed(number, _error("InputError")))
     return right(x, y)
