@@ -148,9 +148,9 @@ class CommandRunner(ChildRunner):
     def _called(self, request: CallRequest) -> Outcome:
         assert self._load_request is not None
         if line := self._exchange.unread():
-            text = _received(line) or "an empty line"
+            printed = _received(line) or "an empty line"
             about = shown(self._id) if self._id else "`hello`"
-            sentence = f"prints {printable(text, 80)!r} after its answer to {about}: one line answers a call"
+            sentence = f"prints {printable(printed, 80)!r} after its answer to {about}: one line answers a call"
             return Outcome(trouble=protocol.BROKEN, sentence=sentence)
         self._number += 1
         previous, self._id = self._id, f"{self._case}#{self._number}"
