@@ -398,7 +398,7 @@ def environment(request: Request, target: Any, forms: Mapping[str, str] | None =
         "algorithm": request.algorithm,
         "platform": platform.platform(terse=True),
     }
-    if framework in NAMES and framework != "numpy":
+    if framework in NAMES:
         facts[framework] = _version(framework)
     if target is not None:
         held = {name: described(form, target.parameters[name]) for name, form in (forms or {}).items()}

@@ -12,7 +12,7 @@ from nceref.cases.records import Result
 from nceref.output.words import as_code, counted, out_of
 from nceref.spec import Array
 from nceref.targets.command_line import is_command
-from nceref.targets.frameworks import PAIR
+from nceref.targets.frameworks.call import PAIR
 from nceref.targets.process.child import ENDED
 from nceref.verification import report as codes
 from nceref.verification.request import Request

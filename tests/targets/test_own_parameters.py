@@ -458,7 +458,7 @@ def test_a_module_of_one_size_is_judged_in_it(theirs):
 @pytest.mark.parametrize(
     ("target", "param", "message"),
     [
-        ("cross_entropy", {"temperature": "tau"}, "is no torch.nn.Module"),
+        ("cross_entropy", {"temperature": "tau"}, "is no module of torch"),
         ("Learned", {"temperature": "tau"}, "'tau', which is no parameter .* it has `log_tau`"),
     ],
 )

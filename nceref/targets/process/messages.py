@@ -19,7 +19,9 @@ from nceref.output.text import harmless, printable
 from nceref.registry import place_and_name
 from nceref.spec import Array, Choice, Labels, Loss, Scalar
 from nceref.targets.call_expression import expression
-from nceref.targets.frameworks import NAMES, CallRequest, module
+from nceref.targets.frameworks import NAMES
+from nceref.targets.frameworks.call import CallRequest
+from nceref.targets.frameworks.frameworks import framework_of
 from nceref.targets.process.module_contents import ModuleContents, ModuleRequest, checked_contents
 from nceref.targets.process.wire import Limits, WireError
 from nceref.targets.target import LoadRequest, ResolvedTarget
@@ -165,7 +167,7 @@ def _is_refused_here(request: LoadRequest) -> bool:
             place = dict.fromkeys(("rank", "world_size") if request.group else ())
             expression(call, [p.name for p in request.loss.parameters], place, request.loss.name)
         if framework:
-            module(framework)
+            framework_of(framework)
     except NcerefError:
         return True
     return False

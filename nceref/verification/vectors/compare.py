@@ -16,7 +16,7 @@ from nceref.losses import get_loss
 from nceref.output.text import printable
 from nceref.output.words import alike, counted, did_you_mean
 from nceref.targets import protocol
-from nceref.targets.frameworks import ROWS, Trouble, call_request
+from nceref.targets.frameworks.call import ROWS, Trouble, call_request
 from nceref.targets.json_answer import answer_of, refusal
 from nceref.targets.recorded import Answer, RecordedTarget
 from nceref.verification import report as codes
