@@ -163,7 +163,7 @@ def test_without_threadpoolctl_results_are_within_rounding(alone, installed):
     assert "threadpoolctl" in installed["imported"]
 
 
-def test_the_command_needs_click_and_rich_besides(alone):
+def test_the_command_needs_click_besides(alone):
     code, page, errors = alone["one"]
     assert (code, errors) == (1, "")
     assert "outer-factor-2" in page

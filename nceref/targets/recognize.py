@@ -25,7 +25,8 @@ def recognize_framework(thing: Any, expression_names: frozenset[str] = frozenset
     that the code uses, what its module has imported. NumPy counts only where no other is there, and is the answer where
     there is no evidence. Raises `TargetError` if the target uses two others.
     """
-    for evidence in (_named(expression_names), _bases(thing), _annotated(thing), _used(thing), _around(thing)):
+    named = {MODULES.get(name, "").split(".")[0] for name in expression_names}
+    for evidence in (named, _bases(thing), _annotated(thing), _used(thing), _around(thing)):
         frameworks = {_ROOTS[root] for root in evidence if root in _ROOTS} - {NAMES[0]}
         if len(frameworks) > 1:
             name = getattr(thing, "__name__", type(thing).__name__)
@@ -34,10 +35,6 @@ def recognize_framework(thing: Any, expression_names: frozenset[str] = frozenset
         if frameworks:
             return frameworks.pop()
     return NAMES[0]
-
-
-def _named(names: frozenset[str]) -> set[str]:
-    return {MODULES.get(name, "").split(".")[0] for name in names}
 
 
 def _bases(thing: Any) -> set[str]:

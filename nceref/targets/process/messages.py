@@ -77,7 +77,7 @@ def load_request(message: Mapping[str, Any]) -> LoadRequest:
 
 def call_message(request: CallRequest, twice: bool, answer: Any) -> dict[str, Any]:
     """A request to call the target, or to pass on an answer that is known, as plain data."""
-    return {"call": _fields(request), "twice": twice, "answer": answer}
+    return {"call": {f.name: getattr(request, f.name) for f in fields(request)}, "twice": twice, "answer": answer}
 
 
 def call_request(message: Mapping[str, Any]) -> tuple[CallRequest, bool, Any]:
@@ -313,10 +313,6 @@ def _rows(request: CallRequest) -> int:
     if request.shape is not None:
         return int(np.prod(request.shape))
     return sum(np.size(x) for x in request.inputs.values())
-
-
-def _fields(record: Any) -> dict[str, Any]:
-    return {f.name: getattr(record, f.name) for f in fields(record)}
 
 
 def _require(message: Mapping[str, Any], names: Iterable[str]) -> None:
