@@ -23,14 +23,19 @@ def commands() -> dict[str, list[str]]:
 
 
 def run(threads: int, quick: bool, on_progress: OnProgress) -> dict[str, Any]:
-    """Seconds of each command from start to end, in alternating rounds, and the ratio."""
-    seconds: dict[str, list[float]] = {name: [] for name in commands()}
-    for turn in range(1 + (2 if quick else ROUNDS)):
+    """Seconds of each command from start to end, and the ratio."""
+    spreads = timed(commands(), 2 if quick else ROUNDS, on_progress)
+    return {**spreads, "ratio": spreads["nceref"]["median"] / spreads["click"]["median"]}
+
+
+def timed(commands: dict[str, list[str]], rounds: int, on_progress: OnProgress) -> dict[str, dict[str, float]]:
+    """Seconds of each command from start to end, in alternating rounds."""
+    seconds: dict[str, list[float]] = {name: [] for name in commands}
+    for turn in range(1 + rounds):
         on_progress(f"startup, round {turn}")
-        for name, command in commands().items():
+        for name, command in commands.items():
             start = time.perf_counter()
             subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
             if turn:  # the first one reads files from the disk
                 seconds[name].append(time.perf_counter() - start)
-    spreads = {name: spread(times) for name, times in seconds.items()}
-    return {**spreads, "ratio": spreads["nceref"]["median"] / spreads["click"]["median"]}
+    return {name: spread(times) for name, times in seconds.items()}

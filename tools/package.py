@@ -1,7 +1,7 @@
 """Weighs a built wheel, and tries it as users have it: `python -m tools.package weigh|try dist/NAME.whl`.
 
-To be tried, it is installed twice into an environment of its own, away from the clone: with the packages that
-`nceref verify` needs, and then with all that it depends on.
+To be tried, it is installed into an environment of its own, away from the clone: with the packages alone that losses,
+`nceref verify` and `nceref vectors compare` need, with pytest besides, and then with all that it depends on.
 """
 
 import json
@@ -19,7 +19,13 @@ VECTORS = "nceref/verification/vectors/data/"
 MOST = 2_000_000
 """Bytes of a wheel without the reference vectors."""
 LIGHT = ("numpy", "array-api-compat", "click")
-"""Packages that `nceref verify` needs."""
+"""Packages that losses, `nceref verify`, `nceref vectors compare` and the plugin of pytest need."""
+MANIFEST = """
+[[target]]
+target = "mine.py:doubled"
+loss = "info_nce"
+suite = "quick"
+"""
 LOSS = """
 import numpy as np
 
@@ -31,20 +37,22 @@ def doubled(q, k, tau):
     return 2 * np.mean(np.log(np.exp(s - top).sum(axis=1)) + top[:, 0] - np.diag(s))
 """
 LIGHT_COMMANDS = (
-    ("--version", 0, f"nceref {nceref.__version__}"),
-    ("losses", 0, "nt_xent"),
-    ("vectors list info_nce", 0, "info_nce"),
-    ("mutants", 0, "info_nce"),
-    ("mutants score", 2, ""),
-    ("verify mine.py:doubled --loss info_nce --suite quick --html report.html", 1, "outer-factor-2"),
+    ("nceref --version", 0, f"nceref {nceref.__version__}"),
+    ("nceref losses", 0, "nt_xent"),
+    ("nceref vectors list info_nce", 0, "info_nce"),
+    ("nceref mutants", 0, "info_nce"),
+    ("nceref mutants score", 2, ""),
+    ("nceref verify mine.py:doubled --loss info_nce --suite quick --html report.html", 1, "outer-factor-2"),
 )
 """Commands, the exit status of each, and what it prints."""
+PLUGIN_COMMANDS = (("pytest --nceref", 1, "outer-factor-2"),)
+"""Those of the plugin, which pytest loads."""
 ALL_COMMANDS = (
-    ("tables --list", 0, "hardness"),
-    ("derive tau-zero", 0, "tau"),
-    ("prove IS-3", 0, "IS-3"),
-    ("check alignment", 0, "alignment"),
-    ("figures temperature-easy-hard --out figures", 0, ""),
+    ("nceref tables --list", 0, "hardness"),
+    ("nceref derive tau-zero", 0, "tau"),
+    ("nceref prove IS-3", 0, "IS-3"),
+    ("nceref check alignment", 0, "alignment"),
+    ("nceref figures temperature-easy-hard --out figures", 0, ""),
 )
 
 
@@ -84,23 +92,23 @@ def _try(wheel: Path, folder: Path) -> None:
     programs = folder / "environment" / ("Scripts" if os.name == "nt" else "bin")
     pip = [str(programs / "python"), "-m", "pip", "install", "--quiet", "--no-compile"]
     (folder / "mine.py").write_text(LOSS, encoding="utf-8")
+    (folder / "nceref.toml").write_text(MANIFEST, encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     for packages, commands in (
         ((*LIGHT,), ()),
         (("--no-deps", wheel), LIGHT_COMMANDS),
+        (("pytest",), PLUGIN_COMMANDS),
         ((wheel,), ALL_COMMANDS),
     ):
         subprocess.run([*pip, "-c", ROOT / "constraints.txt", *packages], cwd=folder, env=environment, check=True)
         for words, status, printed in commands:
             ended = subprocess.run(
-                [programs / "nceref", *words.split()],
+                [programs / words.split()[0], *words.split()[1:]],
                 cwd=folder, env=environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
             )  # fmt: skip
             if ended.returncode != status or printed not in ended.stdout:
-                sys.exit(
-                    f"nceref {words}: exit status {ended.returncode}\n{ended.stdout[-2000:]}{ended.stderr[-2000:]}"
-                )
-            print(f"nceref {words}: exit status {status}")  # noqa: T201
+                sys.exit(f"{words}: exit status {ended.returncode}\n{ended.stdout[-2000:]}{ended.stderr[-2000:]}")
+            print(f"{words}: exit status {status}")  # noqa: T201
         if commands is LIGHT_COMMANDS:
             _judge_vectors(programs / "python", folder, environment)
 

@@ -1,14 +1,15 @@
-"""Verdicts, ids, exit codes and counts of the verifier on the programs of both catalogues, compared with stored ones.
+"""Verdicts, ids, exit codes and counts of the verifier, compared with stored ones.
 
-``python -m tools.snapshot`` compares all, ``--share 10`` every tenth, ``--write`` stores what it measured. Facts stand
-in ``tests/data/snapshot.jsonl`` and sentences in ``tests/data/snapshot-sentences.jsonl``, so that a change of words is
-a change of the second file alone. Outcomes of hostile targets are those that their tests list.
+``python -m tools.snapshot`` judges the programs of both catalogues, ``packages`` the released packages that are
+installed, ``--share 10`` every tenth, ``--write`` stores what it measured. Facts stand in ``tests/data/snapshot.jsonl``
+and sentences in ``tests/data/snapshot-sentences.jsonl``, so that a change of words is a change of the second file
+alone. Outcomes of hostile targets stand in ``tests/data/hostile.jsonl``, which their tests compare.
 """
 
 import json
 from collections import Counter
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,11 @@ from mutants.bug import target
 from mutants.score import intended, jobs, programs
 from nceref.engine.processes import in_processes
 from nceref.engine.settings import process_count
+from nceref.verification.audit.audit import FILE, SUITE, in_format, released
+from nceref.verification.manifest.expected_failures import listed
+from nceref.verification.manifest.read import Manifest, ManifestTarget
+from nceref.verification.manifest.run import left_out, verify_manifest
+from nceref.verification.report import Report
 from nceref.verification.verifier import verify
 
 DATA = Path(__file__).resolve().parent.parent / "tests" / "data"
@@ -50,7 +56,7 @@ _OPTIONS: tuple[dict[str, Any], ...] = (
 
 
 @cache
-def subjects() -> dict[str, tuple[str, dict[str, Any]]]:
+def _programs() -> dict[str, tuple[str, dict[str, Any]]]:
     """Calls of `nceref.verify` by name: the id of a program, and options."""
     formats = {
         f"{name} {dtype}": (name, {"dtype": dtype, "suite": "quick"})
@@ -63,16 +69,42 @@ def subjects() -> dict[str, tuple[str, dict[str, Any]]]:
     return formats | options
 
 
-def measured(names: list[str]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Facts and sentences of some calls."""
-    return [_measured(name) for name in names]
-
-
-def _measured(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def _of_program(name: str) -> Report:
     known = {**programs(), **programs("independent")}
-    program, options = known[subjects()[name][0]], subjects()[name][1]
+    program, options = known[_programs()[name][0]], _programs()[name][1]
     # As the score does: a search may only use what the author meant.
-    report = verify(target(program), program.loss, framework="numpy", **{**options, **intended(program)})
+    return verify(target(program), program.loss, framework="numpy", **{**options, **intended(program)})
+
+
+@cache
+def _packages() -> dict[str, ManifestTarget]:
+    """Targets of the manifest of released packages by name, each once a format."""
+    return {
+        f"{entry.name} {dtype}": in_format(entry, entry.table.get("suite", SUITE), dtype)
+        for entry in released().targets
+        for dtype in listed(entry.table["dtypes"])
+    }
+
+
+def _of_package(name: str) -> Report:
+    entry = _packages()[name]
+    (result,) = verify_manifest(Manifest(FILE, (entry,)))
+    return result.report
+
+
+KINDS: dict[str, tuple[Callable[[], Mapping[str, Any]], Callable[[str], Report]]] = {
+    "programs": (_programs, _of_program),
+    "packages": (_packages, _of_package),
+}
+"""Calls by name, and the report of each."""
+
+
+def measured(kind: str, names: list[str]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Facts and sentences of some calls."""
+    return [_measured(name, KINDS[kind][1](name)) for name in names]
+
+
+def _measured(name: str, report: Report) -> tuple[dict[str, Any], dict[str, Any]]:
     counts = Counter(f"{result.quantity} {result.status}" for result in report.results)
     facts = {
         "call": name,
@@ -91,10 +123,10 @@ def _measured(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return facts, sentences
 
 
-def measure(names: list[str], processes: int) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def measure(kind: str, names: list[str], processes: int) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Facts and sentences in the order of the names, from several processes."""
     groups = [names[i : i + IN_A_GROUP] for i in range(0, len(names), IN_A_GROUP)]
-    yield from chain.from_iterable(in_processes(measured, groups, processes=processes))
+    yield from chain.from_iterable(in_processes(partial(measured, kind), groups, processes=processes))
 
 
 def stored(path: Path) -> dict[str, dict[str, Any]]:
@@ -110,18 +142,23 @@ def differences(before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
 
 
 @click.command(help=__doc__)
+@click.argument("kind", type=click.Choice(tuple(KINDS)), default="programs")
 @click.option("--share", type=click.IntRange(1), default=1, help="Compare every so manieth call only.")
 @click.option("--sentences", is_flag=True, help="Compare the sentences as well.")
 @click.option("--write", is_flag=True, help="Store what is measured.")
-def main(share: int, sentences: bool, write: bool) -> None:
+def main(kind: str, share: int, sentences: bool, write: bool) -> None:
     """Measure, then store or compare."""
-    names = list(subjects())[::share]
-    both = list(measure(names, process_count()))
+    known = {kind: list(calls()) for kind, (calls, _) in KINDS.items()}
+    missing = left_out(Manifest(FILE, tuple(_packages().values()))) if kind == "packages" else {}
+    for sentence in missing.values():
+        click.echo(sentence)
+    names = [name for name in known[kind] if name.rpartition(" ")[0] not in missing][::share]
+    both = list(measure(kind, names, process_count()))
     if write:
         for path, lines in zip((FACTS, SENTENCES), zip(*both, strict=True), strict=True):
-            rows = stored(path) if share > 1 and path.exists() else {}
-            rows |= {line["call"]: line for line in lines}
-            path.write_text("".join(json.dumps(row) + "\n" for row in rows.values()), encoding="utf-8")
+            rows = stored(path) | {line["call"]: line for line in lines}
+            ordered = [rows[name] for name in chain(*known.values()) if name in rows]
+            path.write_text("".join(json.dumps(row) + "\n" for row in ordered), encoding="utf-8")
         return
     facts, words = stored(FACTS), stored(SENTENCES)
     changed = [line for one, _ in both for line in differences(facts.get(one["call"], {}), one)]

@@ -105,7 +105,9 @@ def verify(context: click.Context, /, target: str | None, everything: bool, **gi
     program that you do not trust, or use --isolate. It isolates TARGET alone, and so refuses a file of --loss.
     """
     if given["conventions"]:
-        _print_conventions()
+        from nceref.verification.page import conventions
+
+        show(conventions())
         return
     if everything and target:
         msg = "give one TARGET, or --all"
@@ -129,12 +131,6 @@ def _check_files(target: str | None, given: dict[str, Any]) -> None:
     file = (target or "").rpartition(":")[0]
     inputs = {"TARGET": file if file.endswith(".py") else None, "--expected-failures": given["expected_failures"]}
     must_be_writable({}, outputs, inputs)
-
-
-def _print_conventions() -> None:
-    from nceref.verification.page import conventions
-
-    show(conventions())
 
 
 def _options(given: dict[str, Any]) -> dict[str, Any]:

@@ -13,11 +13,11 @@ import numpy as np
 
 from nceref.cases.records import Outcome
 from nceref.output.text import printable, reason
-from nceref.targets import frameworks
 from nceref.targets.construct import same_instance
-from nceref.targets.frameworks import Answer, CallRequest, Trouble
+from nceref.targets.frameworks import NAMES, frameworks
+from nceref.targets.frameworks.call import Answer, CallRequest, Trouble
+from nceref.targets.frameworks.jax import of_device
 from nceref.targets.global_state import KeptState, replaced_functions
-from nceref.targets.run_jax_devices import of_device
 from nceref.targets.target import ResolvedTarget
 
 _NO_LOSS = ("wrong-shape", "not-a-number-type")
@@ -154,7 +154,7 @@ _as_array, _equal = np.asarray, np.array_equal
 def _foreign(target: ResolvedTarget, error: BaseException) -> bool:
     """Whether a program that was taken for NumPy's stumbles over a NumPy array."""
     stumbles = issubclass(type(error), TypeError | AttributeError)
-    return target.framework == "numpy" and stumbles and "ndarray" in printable(error)
+    return target.framework == NAMES[0] and stumbles and "ndarray" in printable(error)
 
 
 def _where(error: BaseException) -> str:

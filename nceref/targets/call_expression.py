@@ -12,10 +12,10 @@ from typing import Any
 from nceref.errors import InputError, UnavailableError
 from nceref.output.text import printable, shown
 from nceref.output.words import alike, as_code, did_you_mean
+from nceref.targets.frameworks.frameworks import FRAMEWORKS
 from nceref.targets.target import given_now
 
-MODULES = {"np": "numpy", "numpy": "numpy", "torch": "torch", "F": "torch.nn.functional", "jax": "jax",
-           "jnp": "jax.numpy", "math": "math"}  # fmt: skip
+MODULES = {**{name: path for each in FRAMEWORKS.values() for name, path in each.modules.items()}, "math": "math"}
 """Modules that an expression may name, besides the inputs and ``f``."""
 
 

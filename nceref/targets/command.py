@@ -23,7 +23,7 @@ from nceref.targets import protocol
 from nceref.targets.arguments import expected_names
 from nceref.targets.attempt import unlike
 from nceref.targets.command_line import FRAMEWORK, words_of
-from nceref.targets.frameworks import CallRequest, Trouble, call_request
+from nceref.targets.frameworks.call import CallRequest, Trouble, call_request
 from nceref.targets.process.child import ChildRunner
 from nceref.targets.process.wire import WireError
 from nceref.targets.target import LoadRequest, ResolvedTarget

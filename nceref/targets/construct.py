@@ -22,7 +22,7 @@ from nceref.targets.arguments import (
 )
 from nceref.targets.call_expression import Expression
 from nceref.targets.kept_state import KeptObjects
-from nceref.targets.own_parameters import called_with, find_parameters, is_module
+from nceref.targets.own_parameters import find_parameters, holder_of
 from nceref.targets.target import given_now
 
 
@@ -135,7 +135,10 @@ class Callee:
         if not self.held:
             return self._called(function, bound, words)
         tensors = {path: inputs[name] for name, path in self.held.items() if name in inputs}
-        return called_with(function, tensors, lambda: self._called(function, bound, words))
+        holder = holder_of(self.thing)
+        assert holder is not None
+        assert holder.called_with is not None
+        return holder.called_with(function, tensors, lambda: self._called(function, bound, words))
 
     def _called(self, function: Any, bound: BoundCall, words: Mapping[str, Any]) -> Any:
         if self.written is not None:
@@ -176,7 +179,7 @@ class Callee:
     def _constructed(self, bound: BoundCall, inputs: Mapping[str, Any], placed: Callable[[Any], Any]) -> Any:
         if inspect.isclass(self.thing):
             return _callable(placed(bound.construct.handed(partial(self.thing, **given_now(self.presets)), inputs)))
-        if is_module(self.thing):
+        if holder_of(self.thing) is not None:
             # A copy, so that what one case leaves behind in it cannot reach the next.
             return _callable(placed(copy.deepcopy(self.thing)))
         return placed(partial(self.thing, **given_now(self.presets)) if self.presets else _callable(self.thing))

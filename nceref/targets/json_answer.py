@@ -15,7 +15,7 @@ import numpy as np
 from nceref.cases.records import Outcome
 from nceref.output.text import printable, shown
 from nceref.output.words import counted
-from nceref.targets.frameworks import ROWS, Answer, CallRequest, Trouble
+from nceref.targets.frameworks.call import ROWS, Answer, CallRequest, Trouble
 
 _WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _BITS = re.compile("[0-9a-fA-F]{16}")

@@ -8,8 +8,9 @@ from typing import Any
 
 from nceref.output.text import printable
 from nceref.output.words import as_code
-from nceref.targets.frameworks import ARRAY, content
-from nceref.targets.own_parameters import is_module
+from nceref.targets.frameworks.call import ARRAY, content
+from nceref.targets.frameworks.frameworks import FRAMEWORKS
+from nceref.targets.own_parameters import holder_of
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _CONTAINERS = (list, dict, set, tuple, deque)
@@ -51,7 +52,7 @@ def _around(thing: Any) -> dict[str, Any]:
     if ismethod(thing):
         return _around(thing.__self__)
     if not isfunction(thing):
-        parts = {**dict(thing.named_buffers()), **dict(thing.named_parameters())} if is_module(thing) else {}
+        parts = {**dict(thing.named_buffers()), **dict(thing.named_parameters())} if holder_of(thing) else {}
         return {**{n: x for n, x in vars(thing).items() if not (parts and n.startswith("_"))}, **parts}
     used = {name: thing.__globals__.get(name) for name in thing.__code__.co_names}
     closed = dict(zip(thing.__code__.co_freevars, thing.__closure__ or (), strict=True))
@@ -70,8 +71,6 @@ def _seen(x: Any) -> Any:
         return kind, repr(x)
     if kind in _CONTAINERS:
         return id(x), len(x)
-    if any(base.__module__ == "torch" and base.__name__ == "Tensor" for base in kind.__mro__):
-        from nceref.targets.run_torch import reader
-
-        return reader(x)(x)
-    return id(x)
+    names = {f"{base.__module__}.{base.__name__}" for base in kind.__mro__}
+    read = next((each.content for each in FRAMEWORKS.values() if each.array in names), None)
+    return id(x) if read is None else read(x)

@@ -13,11 +13,11 @@ from nceref.output.text import class_name, printable, reason
 from nceref.output.words import counted
 from nceref.registry import find_object
 from nceref.spec import Array, Labels, Loss, Scalar
-from nceref.targets import frameworks
 from nceref.targets.arguments import expected_names, signature_of
 from nceref.targets.call_expression import expression
 from nceref.targets.construct import BoundCall, Callee, callee_of
-from nceref.targets.own_parameters import is_module
+from nceref.targets.frameworks.frameworks import framework_of
+from nceref.targets.own_parameters import holder_of
 from nceref.targets.recognize import recognize_framework
 from nceref.targets.target import ResolvedTarget
 
@@ -80,7 +80,7 @@ def _resolved(
     init = {**_taken(resolved, place), **init}
     framework = framework or recognize_framework(resolved, written.names if written else frozenset())
     # Refuses a wrong name before anything is matched.
-    frameworks.module(framework)
+    framework_of(framework)
     callee = callee_of(resolved, name, loss, frozenset(settings), init, written)
     callee, bound = _bound(callee, framework, expected_names(loss, settings), *own)
     fixed, known = _fixed(resolved, callee, bound, settings)
@@ -117,7 +117,7 @@ def _bound(
     """The target with the parameters that it holds, and how it is called."""
     if stated:
         _must_hold(callee, framework, names, stated)
-    if framework == "torch" and is_module(callee.thing):
+    if holder_of(callee.thing) is framework_of(framework):
         holding = callee.holding(stated, names, unsought)
         try:
             # Of what was left alone, who has asked for it says so.
@@ -134,11 +134,11 @@ def _bound(
 def _must_hold(callee: Callee, framework: str, names: Iterable[str], stated: Mapping[str, str]) -> None:
     """Refuse parameters where there can be none."""
     first = next(iter(stated))
-    if framework != "torch":
+    if not framework_of(framework).module_base:
         msg = f"`param` maps `{first}`, but {callee.name} is a target of {framework}, which has no module parameters"
         raise InputError(msg)
-    if not is_module(callee.thing):
-        msg = f"`param` maps `{first}` to a parameter of a module, but {callee.name} is no torch.nn.Module"
+    if holder_of(callee.thing) is None:
+        msg = f"`param` maps `{first}` to a parameter of a module, but {callee.name} is no module of {framework}"
         raise InputError(msg)
     for name in stated:
         if name not in names:

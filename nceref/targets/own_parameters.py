@@ -1,4 +1,4 @@
-"""Parameters that a torch module holds itself, in the place of inputs of a loss that it is not handed."""
+"""Parameters that a module of a framework holds itself, in the place of inputs of a loss that it is not handed."""
 
 import inspect
 import re
@@ -10,15 +10,18 @@ from nceref.errors import InputError, NcerefError, TargetError
 from nceref.output.text import reason, shown
 from nceref.spec import Array, Loss, Parameter, Scalar
 from nceref.targets.arguments import listed
+from nceref.targets.frameworks.framework import Framework
+from nceref.targets.frameworks.frameworks import FRAMEWORKS
 
 _AFFIXES = re.compile(r"^(log|ln|inverse|inv|raw|negative|neg|learned|learnable)|(log|raw|parameter|param)$")
 """Prefixes and suffixes of the name of a parameter that holds a function of an input."""
 
 
-def is_module(thing: Any) -> bool:
-    """Whether it is a module of torch, or a class of modules; torch need not be imported for it."""
+def holder_of(thing: Any) -> Framework | None:
+    """The framework that it is a module of, or a class of modules; it need not be imported for that."""
     kind = thing if inspect.isclass(thing) else type(thing)
-    return any(base.__module__ == "torch.nn.modules.module" for base in kind.__mro__)
+    bases = {base.__module__ for base in kind.__mro__}
+    return next((each for each in FRAMEWORKS.values() if each.module_base in bases), None)
 
 
 def find_parameters(
@@ -125,27 +128,3 @@ def meant_by(path: str, inputs: Iterable[str]) -> str | None:
             return None
         word = shorter
     return None
-
-
-def called_with(module: Any, tensors: Mapping[str, Any], call: Callable[[], Any]) -> Any:
-    """The result of a call during which tensors stand in the place of a module's parameters.
-
-    `module` may be compiled. `tensors` is path to tensor; one number takes the shape of the parameter. `call` calls the
-    module in any way.
-    """
-    import torch
-
-    class Around(torch.nn.Module):  # type: ignore[misc]
-        """A module around the other one, so that `call` may call any of its methods."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = getattr(module, "_orig_mod", module)
-
-        def forward(self) -> Any:
-            return call()
-
-    around = Around()
-    shapes = {path: x.shape for path, x in around.inner.named_parameters(remove_duplicate=False)}
-    placed = {f"inner.{n}": x if x.ndim else x.reshape(shapes[n]) for n, x in tensors.items()}
-    return torch.func.functional_call(around, placed, ())

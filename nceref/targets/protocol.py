@@ -14,7 +14,7 @@ from nceref.cases.records import Outcome
 from nceref.errors import FileError
 from nceref.output.json_text import json_object, json_text
 from nceref.output.text import printable, shown
-from nceref.targets.frameworks import CallRequest, Trouble
+from nceref.targets.frameworks.call import CallRequest, Trouble
 from nceref.targets.json_answer import answer_of, refusal
 
 VERSION = 1

@@ -7,25 +7,27 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from nceref.errors import TargetError
+from nceref.targets.call_expression import MODULES
 from nceref.targets.frameworks import NAMES
+from nceref.targets.frameworks.frameworks import FRAMEWORKS
 
-_ROOTS = {"numpy": "numpy", "scipy": "numpy", "torch": "torch", "torchvision": "torch", "jax": "jax", "jaxlib": "jax",
-          "optax": "jax", "flax": "jax", "equinox": "jax", "haiku": "jax"}  # fmt: skip
+_ROOTS = {package: each.name for each in FRAMEWORKS.values() for package in each.packages}
 _OF_ANY = ("array_api_compat",)
 """Packages that work on arrays of every framework and so name all of them."""
-_FOREIGN = ("builtins", "torch.nn.modules.module")
+_FOREIGN = ("builtins", *(each.module_base for each in FRAMEWORKS.values()))
 """Bases whose methods are no evidence about a target."""
 
 
 def recognize_framework(thing: Any, expression_names: frozenset[str] = frozenset()) -> str:
-    """The framework of a target: ``numpy``, ``torch`` or ``jax``.
+    """The name of a target's framework.
 
     The first evidence that there is decides, in this order: the call expression, base classes, annotations, the names
     that the code uses, what its module has imported. NumPy counts only where no other is there, and is the answer where
-    there is no evidence. Raises `TargetError` if the target uses both torch and jax.
+    there is no evidence. Raises `TargetError` if the target uses two others.
     """
-    for evidence in (_named(expression_names), _bases(thing), _annotated(thing), _used(thing), _around(thing)):
-        frameworks = {_ROOTS[root] for root in evidence if root in _ROOTS} - {"numpy"}
+    named = {MODULES.get(name, "").split(".")[0] for name in expression_names}
+    for evidence in (named, _bases(thing), _annotated(thing), _used(thing), _around(thing)):
+        frameworks = {_ROOTS[root] for root in evidence if root in _ROOTS} - {NAMES[0]}
         if len(frameworks) > 1:
             name = getattr(thing, "__name__", type(thing).__name__)
             msg = f"{name} uses both {' and '.join(sorted(frameworks))}; choose with --framework"
@@ -33,10 +35,6 @@ def recognize_framework(thing: Any, expression_names: frozenset[str] = frozenset
         if frameworks:
             return frameworks.pop()
     return NAMES[0]
-
-
-def _named(names: frozenset[str]) -> set[str]:
-    return {{"jnp": "jax", "F": "torch"}.get(name, name) for name in names} & {"jax", "torch"}
 
 
 def _bases(thing: Any) -> set[str]:
@@ -50,9 +48,9 @@ def _annotated(thing: Any) -> set[str]:
         for annotation in getattr(function, "__annotations__", {}).values():
             # Text under `from __future__ import annotations`.
             if isinstance(annotation, str):
-                first = annotation.replace("jnp", "jax").split(".")[0]
+                first = annotation.split(".")[0]
                 bound = function.__globals__.get(first)
-                roots.add(_root(bound) if bound is not None else first)
+                roots.add(_root(bound) if bound is not None else MODULES.get(first, first).split(".")[0])
             else:
                 roots.add(_root(annotation))
     return roots

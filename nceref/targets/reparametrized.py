@@ -8,7 +8,7 @@ import numpy as np
 
 from nceref.cases.parametrization import PARAMETRIZATIONS, parameter_at
 from nceref.cases.records import Outcome
-from nceref.targets.frameworks import CallRequest
+from nceref.targets.frameworks.call import CallRequest
 
 
 def reparametrized(request: CallRequest, forms: Mapping[str, str]) -> CallRequest:

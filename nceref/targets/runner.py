@@ -8,8 +8,9 @@ from typing import Any
 from nceref.cases.records import Outcome, Probe
 from nceref.output.system import processes_available
 from nceref.spec import Loss
-from nceref.targets import frameworks, load
+from nceref.targets import load
 from nceref.targets.attempt import attempt, attempt_answer
+from nceref.targets.frameworks.call import call_request
 from nceref.targets.global_state import kept_surroundings
 from nceref.targets.local import LocalRunner
 from nceref.targets.process.child import ChildRunner
@@ -30,12 +31,12 @@ class Runner:
 
     def __call__(self, probe: Probe, twice: bool = False) -> Outcome:
         """Call the target; with `twice`, call it again and compare bit by bit."""
-        request = reparametrized(frameworks.call_request(probe, self.device), self.forms)
+        request = reparametrized(call_request(probe, self.device), self.forms)
         return by_inputs(attempt(self.target, request, twice), request, self.forms)
 
     def reply(self, probe: Probe, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
         """The outcome of a program that gives this answer, through arrays and gradients of the same framework."""
-        return attempt_answer(self.target, frameworks.call_request(probe, self.device), answer)
+        return attempt_answer(self.target, call_request(probe, self.device), answer)
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice, product
+from itertools import chain, islice, product, zip_longest
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,8 @@ from nceref.errors import NcerefError
 from nceref.output.words import out_of
 from nceref.spec import Array, Labels, Loss, Scalar
 from nceref.targets.arguments import expected_names, given_parameters
-from nceref.targets.frameworks import ROWS
+from nceref.targets.frameworks.call import ROWS
+from nceref.targets.frameworks.frameworks import FRAMEWORKS
 from nceref.targets.global_state import ORDINARY
 from nceref.targets.runner import child_runner
 from nceref.targets.search import NoCallsLeft, Search
@@ -33,7 +34,7 @@ _CALLED_WRONGLY = ("behavior.raises", "behavior.wrong-shape", "behavior.not-a-nu
 Attempt = Callable[..., Sequence[Observation]]
 """``attempt(call)`` gives a few cases with their outcomes under that call; raises where the target cannot be loaded."""
 _OUTPUTS = (
-    "torch.nn.functional.cross_entropy(*{})",
+    *(output for each in FRAMEWORKS.values() for output in each.outputs),
     *("{}[0]", "{}[1]"),
     *("[*{}.values()][0]", "[*{}.values()][1]"),
 )
@@ -41,7 +42,10 @@ _OUTPUTS = (
 _UNIT = "({} / ({}**2).sum(1, keepdims=True) ** 0.5)"
 _OF_MEMORY = ("{}.T", _UNIT, f"{_UNIT}.T")
 """Forms in which an array of earlier batches may be handed over: rows as columns, and rows of length 1."""
-_KEPT = tuple(form.replace("{}", "{}.detach()") for form in ("{}", *_OF_MEMORY)), ("{}", *_OF_MEMORY)
+_KEPT = tuple(
+    tuple(form.replace("{}", constant) for form in ("{}", *_OF_MEMORY))
+    for constant in sorted({each.constant for each in FRAMEWORKS.values()}, key=len, reverse=True)
+)
 """Forms of the same for a memory that an object keeps, which has no gradient: as tensors, and as other arrays."""
 
 
@@ -169,7 +173,7 @@ def _calls(loss: Loss, settings: Mapping[str, Any], keeps: Callable[[str], bool]
     scalars = [p.name for p in given if isinstance(p, Scalar) and p.default is ...]
     names = [p.name for p in constants]
     # Labels are handed over in 64 bits; some want 32.
-    for kind in ("{}", "{}.astype(np.int32)", "{}.int()") if labels else ("{}",):
+    for kind in ("{}", *(form for each in FRAMEWORKS.values() for form in each.integers if labels)):
         rest = [kind.format(name) for name in labels] + names
         forms = _forms(arrays) if kind == "{}" else [arrays]
         for form, spelled in product(forms, _spellings(scalars)):
@@ -198,7 +202,7 @@ def _forms(arrays: list[str]) -> Iterator[list[str]]:
     if len(arrays) >= 2:
         pair, more = ", ".join(arrays[:2]), arrays[2:]
         # A function of another framework fails on its arrays, or is not there.
-        for one in ("np.concatenate([{}])", "torch.cat([{}])", "np.stack([{}], 1)", "torch.stack([{}], 1)", "[{}]"):
+        for one in (*filter(None, chain(*zip_longest(*(each.joined for each in FRAMEWORKS.values())))), "[{}]"):
             yield [one.format(pair), *more]
     if arrays:
         yield [f"{arrays[0]}[:, None]", *arrays[1:]]

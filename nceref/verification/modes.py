@@ -4,7 +4,7 @@ Most apply by themselves. Those that change the arithmetic, or take long, are as
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -16,53 +16,19 @@ from nceref.diagnosis.gaps import diagnosis
 from nceref.errors import InputError
 from nceref.spec import Array, Labels
 from nceref.targets.command_line import FRAMEWORK
+from nceref.targets.frameworks.framework import Mode
+from nceref.targets.frameworks.frameworks import FRAMEWORKS
 from nceref.targets.target import ResolvedTarget
-from nceref.tolerance.implementation import implementation_bounds
 
 Made = Probe | None
-
-
-@dataclass(frozen=True)
-class Mode:
-    """A way of calling.
-
-    Attributes
-    ----------
-    words : str
-        End of the sentence "the target is wrong ...".
-    frameworks : tuple of str
-        Frameworks that have such a way.
-    made : callable
-        Function from a probe, and the others that are right, to the probe that is called; None where the mode has none.
-    id : str
-        Convention that a failure stands for.
-    optional : bool
-        Whether it is judged only if it is named.
-    value_only : bool
-        Whether there are no gradients.
-    needs_reduction : bool
-        Whether the target must be told the reduction.
-    family : str
-        Ways that are one test in pytest have one; empty for a way of its own.
-    """
-
-    words: str
-    frameworks: tuple[str, ...]
-    made: Callable[[Probe, Sequence[Probe]], Made]
-    id: str
-    optional: bool = False
-    value_only: bool = False
-    needs_reduction: bool = False
-    family: str = ""
 
 
 def refuse_other_frameworks(optional: Iterable[str], framework: str) -> None:
     """Raise an `InputError` for a mode that targets of this framework do not have."""
     for name in optional:
-        if framework not in MODES[name].frameworks:
-            msg = (
-                f"`modes` names {name!r}, which targets of {MODES[name].frameworks[0]} have; this one is of {framework}"
-            )
+        if name not in _WAYS.get(framework, ()):
+            other = next(each for each, ways in _WAYS.items() if name in ways)
+            msg = f"`modes` names {name!r}, which targets of {other} have; this one is of {framework}"
             raise InputError(msg)
 
 
@@ -99,7 +65,7 @@ def check_modes(
 def modes_of(target: ResolvedTarget, optional: Sequence[str] = (), plain: bool = True) -> Iterator[str]:
     """The names of the ways in which a target may be called; parameters as for `check_modes`."""
     for name, mode in MODES.items():
-        named = name in optional if mode.optional else target.framework in mode.frameworks
+        named = name in optional if mode.optional else name in _WAYS.get(target.framework, ())
         if named and not (mode.needs_reduction and not (target.has_reduction and plain)):
             yield name
 
@@ -164,10 +130,6 @@ def _result(name: str, probe: Probe, status: Status, why: str) -> Result:
     return Result(f"{probe.id}/mode.{name}", probe.id, f"mode.{name}", status, None, None, None, why)
 
 
-def _same(probe: Probe, others: Sequence[Probe]) -> Made:
-    return probe
-
-
 def _upstream(probe: Probe, others: Sequence[Probe]) -> Made:
     """The case with upstream gradients that are powers of two, so that the plain bound holds; None on a kink."""
     if not probe.grads or probe.bounds is None:
@@ -208,41 +170,29 @@ def _reduced(reduction: str) -> Callable[[Probe, Sequence[Probe]], Made]:
     return made
 
 
-def _in_bfloat16(probe: Probe, others: Sequence[Probe]) -> Made:
-    """The case with the bounds of bfloat16; None in formats other than float32, which are not lowered."""
-    if probe.dtype != "float32":
-        return None
-    bounds = implementation_bounds(probe.bound, "bfloat16", probe.reduction)
-    return replace(probe, bounds=bounds) if np.all(np.isfinite(bounds.value)) else None
-
-
-_ARRAYS = ("numpy", "torch")
-_ALL = ("numpy", "torch", "jax", FRAMEWORK)
-MODES: Mapping[str, Mode] = MappingProxyType({
-    "again": Mode("when it is called again after the other cases", _ALL, _same, "earlier-calls-kept",
-                  family="repeated-calls"),
+_SHARED: Mapping[str, Mode] = {
+    "again": Mode("when it is called again after the other cases", "earlier-calls-kept", family="repeated-calls"),
     "upstream": Mode(
-        f"with the upstream gradient {_UPSTREAM:g}", ("torch", "jax"), _upstream, "upstream-gradient-ignored",
-        family="upstream-gradient",
+        f"with the upstream gradient {_UPSTREAM:g}", "upstream-gradient-ignored", _upstream, family="upstream-gradient"
     ),
-    "strided": Mode("for arrays with gaps between their entries", _ARRAYS, _same, "memory-layout-ignored",
-                    family="memory-layouts"),
-    "offset": Mode("for a part of a larger array", _ARRAYS, _same, "memory-layout-ignored", family="memory-layouts"),
-    "transposed": Mode("for arrays whose columns lie together", _ARRAYS, _same, "memory-layout-ignored",
-                       family="memory-layouts"),
-    "after-larger": Mode("after a call with a larger batch", _ALL, _after_larger, "earlier-calls-kept",
-                         family="repeated-calls"),
-    "sum": Mode("with the reduction sum", _ALL, _reduced("sum"), "another-reduction-wrong",
-                needs_reduction=True, family="reductions"),
-    "mean": Mode("with the reduction mean", _ALL, _reduced("mean"), "another-reduction-wrong",
-                 needs_reduction=True, family="reductions"),
-    "no-grad": Mode("within no_grad", ("torch",), _same, "no-grad-differs", value_only=True),
-    "eval": Mode("as a module in evaluation mode", ("torch",), _same, "evaluation-mode-differs"),
-    "jit": Mode("compiled by jax.jit", ("jax",), _same, "compiled-differs", family="compiled"),
-    "vmap": Mode("within jax.vmap", ("jax",), _same, "compiled-differs", family="compiled"),
-    "compile": Mode("compiled by torch.compile", ("torch",), _same, "compiled-differs", optional=True,
-                    family="compiled"),
-    "autocast": Mode("under autocast to bfloat16", ("torch",), _in_bfloat16, "low-precision-differs", optional=True),
-    "tf32": Mode("with products in TF32", ("torch",), _in_bfloat16, "low-precision-differs", optional=True),
-})  # fmt: skip
+    "strided": Mode("for arrays with gaps between their entries", "memory-layout-ignored", family="memory-layouts"),
+    "offset": Mode("for a part of a larger array", "memory-layout-ignored", family="memory-layouts"),
+    "transposed": Mode("for arrays whose columns lie together", "memory-layout-ignored", family="memory-layouts"),
+    "after-larger": Mode(
+        "after a call with a larger batch", "earlier-calls-kept", _after_larger, family="repeated-calls"
+    ),
+    "sum": Mode(
+        "with the reduction sum", "another-reduction-wrong", _reduced("sum"), needs_reduction=True, family="reductions"
+    ),
+    "mean": Mode(
+        "with the reduction mean", "another-reduction-wrong", _reduced("mean"), needs_reduction=True,
+        family="reductions",
+    ),
+}  # fmt: skip
+_OF_A_COMMAND = ("again", "after-larger", "sum", "mean")
+_WAYS = {FRAMEWORK: _OF_A_COMMAND, **{name: (*each.ways, *each.modes) for name, each in FRAMEWORKS.items()}}
+"""Ways in which targets of a framework can be called, and an executable."""
+MODES: Mapping[str, Mode] = MappingProxyType(
+    {**_SHARED, **{name: mode for each in FRAMEWORKS.values() for name, mode in each.modes.items()}}
+)
 """All modes, by name, as in ``--modes compile,autocast``."""

@@ -7,6 +7,8 @@ decides how each of the three reads a value: `request` the keyword, `cli.verify`
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from nceref.targets.frameworks import NAMES
+
 Kind = Literal[
     "text", "texts", "choice", "formats", "modes", "values", "flag", "integer", "integers", "shape", "number", "inputs",
     "failures",
@@ -82,7 +84,7 @@ OPTIONS = (
         "text",
         TARGET,
         "Framework of TARGET; default: recognized.",
-        choices=("numpy", "torch", "jax"),
+        choices=NAMES,
     ),
     Option("device", "text", TARGET, "Device, as the framework names it.", default="cpu"),
     Option("suite", "choice", INPUTS, "How many cases.", choices=("quick", "standard", "full"), default="standard"),

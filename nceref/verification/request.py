@@ -121,21 +121,26 @@ class Request:
         return {**self.settings, **self.intended, **reduction}
 
 
-def parse_request(
-    thing: Any, loss: str | Loss | None, settings: Mapping[str, Any], options: Mapping[str, Any]
-) -> Request:
-    """Sort what a caller gave; a known target brings its loss, its conventions and how it is called.
+def request_of(thing: Any, loss: str | Loss | None, options: Mapping[str, Any]) -> Request:
+    """The checked request of a call of `verify`; a known target brings its loss, its conventions and how it is called.
 
     `thing` is the target, as for `verify`, and `loss` the name of the reference, or a declaration; None for a known
-    target. `settings` are conventions: arguments of the loss, ``reduction``, axes of the closed list. `options` are all
-    other arguments of `verify`; what was left out has its default in `Request`. Raises `InputError` for an option, a
-    loss, a setting or a value that does not exist.
+    target. `options` are all other arguments of `verify`: those of `OPTIONS`, of which what was left out has its
+    default in `Request`, and conventions (arguments of the loss, ``reduction``, axes of the closed list). Raises
+    `InputError` for an option, a loss, a setting or a value that does not exist.
     """
+    settings = {name: x for name, x in options.items() if name not in BY_NAME}
+    options = {name: x for name, x in options.items() if name in BY_NAME and x is not None}
     thing, name = _target(thing)
     if is_command(thing):
         refuse_options(options)
     on_ranks = contracts({name: x for name, x in options.items() if name in OF_RANKS})
-    own = _checked_options({name: x for name, x in options.items() if name not in OF_RANKS})
+    # Words that only a framework or a target reads stay as they are.
+    own = {
+        name: converted(name, x, _READERS[BY_NAME[name].kind], BY_NAME[name], x)
+        for name, x in options.items()
+        if name not in OF_RANKS
+    }
     if known := _known(thing, options):
         held, target = known
         held.require()
@@ -253,11 +258,6 @@ def _on_ranks(thing: Any, own: Mapping[str, Any], settings: Mapping[str, Any]) -
 def positive(name: str, value: Any) -> float:
     """A number above 0, and at most a million."""
     return checked_number(Scalar(name, "", "", low=0.0, high=1e6, high_closed=True), value)
-
-
-def _checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The given options, each checked by its kind; words that only a framework or a target reads stay as they are."""
-    return {name: converted(name, x, _READERS[BY_NAME[name].kind], BY_NAME[name], x) for name, x in options.items()}
 
 
 def _text(name: str, value: Any) -> str:
@@ -402,7 +402,7 @@ def environment(request: Request, target: Any, forms: Mapping[str, str] | None =
         "algorithm": request.algorithm,
         "platform": platform.platform(terse=True),
     }
-    if framework in NAMES and framework != "numpy":
+    if framework in NAMES:
         facts[framework] = _version(framework)
     if target is not None:
         held = {name: described(form, target.parameters[name]) for name, form in (forms or {}).items()}

@@ -12,7 +12,7 @@ from nceref.cases.records import Result
 from nceref.output.words import as_code, counted, out_of
 from nceref.spec import Array
 from nceref.targets.command_line import is_command
-from nceref.targets.frameworks import PAIR
+from nceref.targets.frameworks.call import PAIR
 from nceref.targets.process.child import ENDED
 from nceref.verification import report as codes
 from nceref.verification.limits import below, limited_cases
@@ -38,7 +38,8 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
     mute = [r for r in errors if any(r.case.startswith(f"{each.label}/") for each in runs if not each.judged)]
     judged_grads, ungraded = graded(results)
     # Scalars do not count as missing: many targets take them as plain numbers.
-    missing = [name for name in ungraded if name in _arrays(request)] if request.require_grad else []
+    arrays = {p.name for p in request.loss.parameters if isinstance(p, Array)}
+    missing = [name for name in ungraded if name in arrays and request.require_grad]
     held = sum(r.status == "xfail" for r in results)
     beside = _without_gradient(results, judged) if judged_grads else ""
     beside += _beside(held, ungraded if judged_grads else (), runs[0].never_given)
@@ -188,10 +189,6 @@ def graded(results: Sequence[Result]) -> tuple[list[str], list[str]]:
             name = r.quantity.removeprefix("grad.").removesuffix(".finite")
             judged_once[name] = judged_once.get(name, False) or r.status in ("pass", "xfail")
     return [n for n, judged in judged_once.items() if judged], [n for n, judged in judged_once.items() if not judged]
-
-
-def _arrays(request: Request) -> frozenset[str]:
-    return frozenset(p.name for p in request.loss.parameters if isinstance(p, Array))
 
 
 def _wanted(request: Request, ungraded: Sequence[str]) -> str:

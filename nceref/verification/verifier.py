@@ -25,9 +25,8 @@ from nceref.verification.adapters import adapted, called_wrongly, layers
 from nceref.verification.explain import ExplainedDifference, explain, without_answer
 from nceref.verification.limits import limited_cases, limits_of, mark_limits
 from nceref.verification.modes import modes_of
-from nceref.verification.options import BY_NAME
 from nceref.verification.report import Report
-from nceref.verification.request import Request, environment, parse_request, recorded_request
+from nceref.verification.request import Request, environment, recorded_request, request_of
 from nceref.verification.scope import Scope, scope_of
 from nceref.verification.target_run import (
     TargetRun,
@@ -180,30 +179,32 @@ def verify_with(
     where it cannot be called. `on_verdict` is called with the report as it is before the search for an explanation, if
     there is one; with it, Ctrl-C ends that search alone.
     """
-    begin = perf_counter()
     wished = _Wished(measure, training and measure, diagnose, on_verdict)
-    report = _verified(request_of(target, loss, options), on_progress, child, wished)
-    return replace(report, seconds=perf_counter() - begin)
+    return _verified(request_of(target, loss, options), on_progress, child, wished)
 
 
 def _verified(request: Request, on_progress: Callable[..., Any] | None, child: Any, wished: _Wished) -> Report:
+    begin, is_called_wrongly = perf_counter(), False
     if replaced := replaced_functions():
         return _error(request, codes.BROKEN_CHECKER, _distrust(request, replaced))
     try:
-        report = _judged(request, child, on_progress, wished)
+        # Whatever the caller or the target has set: underflow in a case of the corpus is ordinary.
+        with np.errstate(**ORDINARY), held_runner(request, child) as (held, run):
+            runs = [run_target(held, setup, run, on_progress) for setup in setups_of(held)]
+            runs = _mixed(held, run, runs) if held.added else runs
+            report = _report(held, run, runs, wished)
+        is_called_wrongly = report.exit_code == codes.TARGET_FAILED and called_wrongly(report.results)
     except SignatureError as error:
-        return _with_call(request, _error(request, codes.TARGET_FAILED, str(error)), child, wished)
+        report, is_called_wrongly = _error(request, codes.TARGET_FAILED, str(error)), True
     except TargetError as error:
-        return _error(request, codes.TARGET_FAILED, str(error))
-    if report.exit_code == codes.TARGET_FAILED and called_wrongly(report.results) and not is_command(request.thing):
-        return _with_call(request, report, child, wished)
-    return report
+        report = _error(request, codes.TARGET_FAILED, str(error))
+    if is_called_wrongly and wished.measure and not is_command(request.thing):
+        report = _with_call(request, report, child, wished)
+    return replace(report, seconds=perf_counter() - begin)
 
 
 def _with_call(request: Request, report: Report, child: Any, wished: _Wished) -> Report:
     """The report of a target that cannot be called as it is, with how it can be, where that is found."""
-    if not wished.measure:
-        return report
     search, words = Search(request.calls), ""
     if request.calls and not request.call:
         _announce(report, wished)
@@ -230,19 +231,8 @@ def verify_recorded(
     refute an explanation, a formula that is measured, and a script of the smallest failure. `on_progress` and
     `training` are those of `verify_with`.
     """
-    request, begin = recorded_request(recorded), perf_counter()
-    if replaced := replaced_functions():
-        return _error(request, codes.BROKEN_CHECKER, _distrust(request, replaced))
-    report = _judged(request, None, on_progress, _Wished(measure=False, training=training))
-    return replace(report, seconds=perf_counter() - begin)
-
-
-def _judged(request: Request, child: Any, on_progress: Callable[..., Any] | None, wished: _Wished) -> Report:
-    # Whatever the caller or the target has set: underflow in a case of the corpus is ordinary.
-    with np.errstate(**ORDINARY), held_runner(request, child) as (request, run):
-        runs = [run_target(request, setup, run, on_progress) for setup in setups_of(request)]
-        runs = _mixed(request, run, runs) if request.added else runs
-        return _report(request, run, runs, wished)
+    wished = _Wished(measure=False, training=training)
+    return _verified(recorded_request(recorded), on_progress, None, wished)
 
 
 def _mixed(request: Request, run: Any, runs: Sequence[TargetRun]) -> list[TargetRun]:
@@ -275,12 +265,6 @@ def _distrust(request: Request, replaced: Sequence[str]) -> str:
         f"the checker computes with NumPy, and {names} {are} not NumPy's own any more: the target, or something else"
         f" that was imported, has replaced it; verify in a process {where}"
     )
-
-
-def request_of(target: Any, loss: str | Loss | None, options: Mapping[str, Any]) -> Request:
-    """The checked request of a call of `verify`, with the same parameters and the same `InputError`."""
-    given = {name: value for name, value in options.items() if name in BY_NAME and value is not None}
-    return parse_request(target, loss, {k: v for k, v in options.items() if k not in BY_NAME}, given)
 
 
 def _report(request: Request, run: Any, runs: Sequence[TargetRun], wished: _Wished) -> Report:
@@ -362,23 +346,19 @@ def _terms(request: Request, runs: Sequence[TargetRun]) -> dict[str, Mapping[str
     """Stages of the bound of each value; of several rows, those of the row with the widest bound."""
     # Ids of probes are the same in every dtype, so a second run would overwrite the first.
     probes = [o.probe for each in runs[:1] for o in each.observations]
-    terms = {p.id: {**_widest(p.bounds), **_random_walk(request, p)} for p in probes if p.bounds is not None}
+    terms = {p.id: _widest(request, p, p.bounds) for p in probes if p.bounds is not None}
     return {id: {stage: at_most(size, 2) for stage, size in each.items()} for id, each in terms.items()}
 
 
-def _random_walk(request: Request, probe: Probe) -> dict[str, float]:
-    """The probabilistic bound of a value, of several rows of the widest in the worst case; 16-bit formats have one."""
-    if probe.bounds is None or probe.dtype not in ("bfloat16", "float16"):
-        return {}
-    from nceref.tolerance.random_walk import likely_bounds
+def _widest(request: Request, probe: Probe, bounds: Bounds) -> dict[str, float]:
+    """Stages of the bound of a value, of several rows at the widest; 16-bit formats have a probabilistic bound."""
+    place = int(np.argmax(bounds.value))
+    likely = {}
+    if probe.dtype in ("bfloat16", "float16"):
+        from nceref.tolerance.random_walk import likely_bounds
 
-    likely = likely_bounds(probe.bound, probe.dtype, request.reduction, request.algorithm)
-    return {RANDOM_WALK: float(np.ravel(likely.value)[int(np.argmax(probe.bounds.value))])}
-
-
-def _widest(bound: Bounds) -> dict[str, float]:
-    place = int(np.argmax(bound.value))
-    return {stage: float(np.ravel(size)[place]) for stage, size in bound.terms.items()}
+        likely[RANDOM_WALK] = likely_bounds(probe.bound, probe.dtype, request.reduction, request.algorithm).value
+    return {stage: float(np.ravel(size)[place]) for stage, size in {**bounds.terms, **likely}.items()}
 
 
 def observe(target: Any, loss: str | Loss | None = None, **options: Any) -> tuple[Observation, ...]:

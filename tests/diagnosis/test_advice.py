@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from nceref import losses, verify
-from nceref.diagnosis import advice
 from nceref.diagnosis.advice import advised, fix_of
 from nceref.diagnosis.conventions import CONVENTIONS
 from nceref.diagnosis.gaps import diagnosis
+from nceref.targets.frameworks.frameworks import FRAMEWORKS
 
 OF_OTHERS = {
     "numpy": r"detach|graph|\.item|torch|\bF\.|stop_gradient|jax|module|eval mode|backprop",
@@ -21,7 +21,7 @@ OF_OTHERS = {
 
 @pytest.mark.parametrize("framework", OF_OTHERS)
 def test_no_advice_is_in_the_words_of_another_framework(framework):
-    assert advice._OF_FRAMEWORK[framework].keys() <= CONVENTIONS.keys()
+    assert FRAMEWORKS[framework].advice.keys() <= CONVENTIONS.keys()
     one_process = [c.id for c in CONVENTIONS.values() if c.axis not in ("calling", "ranks", "gather", "ranks-scalar")]
     foreign = re.compile(OF_OTHERS[framework], re.IGNORECASE)
     assert {id: fix for id in one_process if foreign.search(fix := fix_of(id, framework))} == {}

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from nceref.targets.frameworks import CallRequest, Trouble
+from nceref.targets.frameworks.call import CallRequest, Trouble
 from nceref.targets.json_answer import answer_of, refusal
 
 INPUTS = {"z": np.zeros((2, 3)), "temperature": 0.5}

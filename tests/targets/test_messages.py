@@ -17,7 +17,7 @@ from nceref.cases.records import Outcome
 from nceref.errors import InputError, NcerefError, TargetError, UnavailableError
 from nceref.spec import Array, Choice, Labels, Loss, Scalar
 from nceref.targets import runner
-from nceref.targets.frameworks import call_request
+from nceref.targets.frameworks.call import call_request
 from nceref.targets.process import messages
 from nceref.targets.process.module_contents import ModuleContents, ModuleRequest, NamedCallable, contents_message
 from nceref.targets.process.wire import Message, WireError, packed, unpacked

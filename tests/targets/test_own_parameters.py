@@ -29,7 +29,7 @@ from nceref.targets import runner
 from nceref.targets.own_parameters import find_parameters, meant_by
 from nceref.targets.target import ResolvedTarget
 from nceref.verification.measured_parameters import measure_forms, measure_parameters
-from nceref.verification.request import parse_request
+from nceref.verification.request import request_of
 
 INFO_NCE = get_loss("info_nce")
 SCALARS = candidates(next(p for p in INFO_NCE.declaration.parameters if p.name == "temperature"))
@@ -200,7 +200,7 @@ def holding(form, wrong=lambda value: value, slope=1.0):
 
 
 def measured(target, **options):
-    request = parse_request(lambda: None, "info_nce", {}, {"dtype": "float64", "suite": "quick", **options})
+    request = request_of(lambda: None, "info_nce", {"dtype": "float64", "suite": "quick", **options})
     with np.errstate(all="ignore"), runner.in_process(target) as run:
         return measure_forms(request, run)
 
@@ -260,7 +260,7 @@ def of_one_size(shape, transposed):
 @pytest.mark.parametrize("transposed", [False, True])
 def test_all_cases_have_the_sizes_of_weights_that_take_no_others(transposed):
     target = of_one_size((7, 10)[:: -1 if transposed else 1], transposed)
-    request = parse_request(lambda: None, "cosface", {}, {"suite": "quick", "shape": "6,10"})
+    request = request_of(lambda: None, "cosface", {"suite": "quick", "shape": "6,10"})
     with np.errstate(all="ignore"), runner.in_process(target) as run:
         resized, forms, unknown = measure_parameters(request, run)
         assert (forms, unknown) == ({"class_weights": "transpose" if transposed else "identity"}, {})
@@ -458,7 +458,7 @@ def test_a_module_of_one_size_is_judged_in_it(theirs):
 @pytest.mark.parametrize(
     ("target", "param", "message"),
     [
-        ("cross_entropy", {"temperature": "tau"}, "is no torch.nn.Module"),
+        ("cross_entropy", {"temperature": "tau"}, "is no module of torch"),
         ("Learned", {"temperature": "tau"}, "'tau', which is no parameter .* it has `log_tau`"),
     ],
 )

@@ -11,7 +11,8 @@ from sweep import sweep
 from nceref.cases.records import Probe
 from nceref.errors import InputError, TargetError
 from nceref.losses import get_loss
-from nceref.targets import frameworks, load, runner
+from nceref.targets import load, runner
+from nceref.targets.frameworks import frameworks
 
 NT_XENT = get_loss("nt_xent")
 RNG = np.random.default_rng(5)

@@ -20,8 +20,7 @@ from nceref.cases.records import Outcome, Probe
 from nceref.errors import InputError, NcerefError, TargetError
 from nceref.output.words import counted
 from nceref.registry import folder_of
-from nceref.targets import frameworks
-from nceref.targets.frameworks import CallRequest
+from nceref.targets.frameworks.call import CallRequest, call_request, short
 from nceref.targets.process import messages, tree
 from nceref.targets.process.exchange import Exchange
 from nceref.targets.process.isolation import Isolation, isolation
@@ -93,12 +92,12 @@ class ChildRunner:
 
     def __call__(self, probe: Probe, twice: bool = False) -> Outcome:
         """Call the target; with `twice`, call it again and compare bit by bit."""
-        request = reparametrized(frameworks.call_request(probe, self._device), self.forms)
+        request = reparametrized(call_request(probe, self._device), self.forms)
         return by_inputs(self.call(request, twice), request, self.forms)
 
     def reply(self, probe: Probe, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
         """The outcome of a program that gives this answer, through arrays and gradients of the same framework."""
-        return self.call(frameworks.call_request(probe, self._device), answer=answer)
+        return self.call(call_request(probe, self._device), answer=answer)
 
     def start(self) -> None:
         """Start the process and wait until the target is loaded.
@@ -238,7 +237,7 @@ class ChildRunner:
                 raise answer
             self.stop()
             name = request.place if isinstance(request, ModuleRequest) else getattr(self._load_request, "text", "")
-            msg = f"{name} {_GARBLED}: {frameworks.short(answer)}"
+            msg = f"{name} {_GARBLED}: {short(answer)}"
             raise TargetError(msg)
         return answer
 
@@ -306,7 +305,7 @@ class ChildRunner:
         # Who isolates it ends as a shell does.
         code = 128 - code if self._isolate and code > 128 else code
         how = f"signal {_signal(-code)}" if code < 0 else f"exit code {code}"
-        why = f": {frameworks.short(self._reason_in(lines))}" if (lines := self._last_lines()) else ""
+        why = f": {short(self._reason_in(lines))}" if (lines := self._last_lines()) else ""
         return f"ends the process with {how}{why}"
 
     def _reason_in(self, lines: Sequence[str]) -> str:

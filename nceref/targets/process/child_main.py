@@ -11,8 +11,9 @@ from typing import Any, NoReturn
 from nceref.cases.records import Outcome
 from nceref.errors import NcerefError, TargetError
 from nceref.registry import folder_of
-from nceref.targets import load, run_jax_devices
+from nceref.targets import load
 from nceref.targets.attempt import attempt, attempt_answer
+from nceref.targets.frameworks import jax
 from nceref.targets.process import messages
 from nceref.targets.process.module_contents import ModuleRequest, contents_message, contents_of
 from nceref.targets.process.wire import Message, packed, unpacked
@@ -85,7 +86,7 @@ class Answers:
             from nceref.targets.process import group
 
             group.join(request.group)
-        place = run_jax_devices.place(request.group) if "axis" in request.group else request.group
+        place = jax.place(request.group) if "axis" in request.group else request.group
         place = {name: x for name, x in place.items() if name in ("rank", "world_size")}
         self._target = load.resolve_target(request.text, request.loss, place=place, **request.options)
         return messages.target_message(self._target)

@@ -19,7 +19,9 @@ from nceref.output.text import harmless, printable
 from nceref.registry import place_and_name
 from nceref.spec import Array, Choice, Labels, Loss, Scalar
 from nceref.targets.call_expression import expression
-from nceref.targets.frameworks import NAMES, CallRequest, module
+from nceref.targets.frameworks import NAMES
+from nceref.targets.frameworks.call import CallRequest
+from nceref.targets.frameworks.frameworks import framework_of
 from nceref.targets.process.module_contents import ModuleContents, ModuleRequest, checked_contents
 from nceref.targets.process.wire import WireError
 from nceref.targets.target import LoadRequest, ResolvedTarget
@@ -78,7 +80,7 @@ def load_request(message: Mapping[str, Any]) -> LoadRequest:
 
 def call_message(request: CallRequest, twice: bool, answer: Any) -> dict[str, Any]:
     """A request to call the target, or to pass on an answer that is known, as plain data."""
-    return {"call": _fields(request), "twice": twice, "answer": answer}
+    return {"call": {f.name: getattr(request, f.name) for f in fields(request)}, "twice": twice, "answer": answer}
 
 
 def call_request(message: Mapping[str, Any]) -> tuple[CallRequest, bool, Any]:
@@ -168,7 +170,7 @@ def _is_refused_here(request: LoadRequest) -> bool:
             place = dict.fromkeys(("rank", "world_size") if request.group else ())
             expression(call, [p.name for p in request.loss.parameters], place, request.loss.name)
         if framework:
-            module(framework)
+            framework_of(framework)
     except NcerefError:
         return True
     return False
@@ -314,10 +316,6 @@ def _rows(request: CallRequest) -> int:
     if request.shape is not None:
         return int(np.prod(request.shape))
     return sum(np.size(x) for x in request.inputs.values())
-
-
-def _fields(record: Any) -> dict[str, Any]:
-    return {f.name: getattr(record, f.name) for f in fields(record)}
 
 
 def _require(message: Mapping[str, Any], names: Iterable[str]) -> None:

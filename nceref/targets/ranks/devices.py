@@ -8,7 +8,7 @@ import numpy as np
 
 from nceref.cases.records import Outcome, Probe
 from nceref.errors import InputError
-from nceref.targets.frameworks import CallRequest, call_request
+from nceref.targets.frameworks.call import CallRequest, call_request
 from nceref.targets.ranks.contract import Contract
 
 AXIS = "batch"

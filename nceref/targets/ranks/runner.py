@@ -18,7 +18,8 @@ from nceref.errors import InputError, SignatureError, TargetError, UnavailableEr
 from nceref.output.system import processes_available
 from nceref.output.words import counted
 from nceref.spec import Loss
-from nceref.targets.frameworks import ROWS
+from nceref.targets.frameworks.call import ROWS
+from nceref.targets.frameworks.frameworks import framework_of
 from nceref.targets.process.child import GIVE_UP, NOT_TRIED, ChildRunner
 from nceref.targets.ranks import devices
 from nceref.targets.ranks.contract import Contract, listed_ranks
@@ -105,8 +106,9 @@ class RanksRunner:
                 raise
             self._join()
             self.target = self._children[0].target
-        self._on_devices = self.target.framework == "jax"
-        if self.target.framework == "numpy":
+        ranks = framework_of(self.target.framework).ranks
+        self._on_devices = ranks == "devices"
+        if not ranks:
             msg = f"`ranks` is for targets of PyTorch and of JAX, but {self._request.text} is taken for one of NumPy;"
             msg += " give --framework if it imports its own only when it is called"
             raise TargetError(msg)

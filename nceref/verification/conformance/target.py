@@ -43,7 +43,7 @@ class Target:
         check_mapping("options", self.options)
 
     def __str__(self) -> str:
-        return _one_line(self.name or _short(self.function))
+        return " ".join((self.name or _short(self.function)).split())[:_LONGEST]
 
 
 def _short(thing: Any) -> str:
@@ -55,10 +55,6 @@ def _short(thing: Any) -> str:
     if isinstance(thing, partial):
         return _short(thing.func)
     return str(getattr(thing, "__name__", None) or type(thing).__name__)
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())[:_LONGEST]
 
 
 def unique_names(targets: Iterable[Target]) -> dict[str, Target]:

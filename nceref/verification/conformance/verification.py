@@ -14,8 +14,8 @@ from nceref.targets.command_line import is_command
 from nceref.targets.runner import child_runner
 from nceref.verification.conformance.target import Target
 from nceref.verification.report import BROKEN_CHECKER, Report, explanation_of
-from nceref.verification.request import Request
-from nceref.verification.verifier import PlannedRun, planned, request_of, verify_with, written_call
+from nceref.verification.request import Request, request_of
+from nceref.verification.verifier import PlannedRun, planned, verify_with, written_call
 
 
 @dataclass(eq=False)

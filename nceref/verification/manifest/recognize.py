@@ -20,8 +20,9 @@ from nceref.targets.global_state import ORDINARY
 from nceref.verification.identify import Candidate, is_named_after, named_like
 from nceref.verification.manifest.package import PublicCallable, constructed_with
 from nceref.verification.report import DIFFERS, Report
+from nceref.verification.request import request_of
 from nceref.verification.target_run import held_runner, probes_of, setups_of
-from nceref.verification.verifier import request_of, verify_with
+from nceref.verification.verifier import verify_with
 
 SUITE, DTYPES = "quick", ("float64", "float32")
 """Of the tables that are written."""
@@ -134,7 +135,8 @@ class _Search:
 
     def as_declared(self) -> Iterator[LossTrial]:
         """Every loss without settings; with the inputs of another variant where the callable does not take those."""
-        for name in _by_name(self.target.name):
+        # Those first that the target is named after.
+        for name in sorted(all_losses(), key=lambda loss: not is_named_after(self.target.name, loss)):
             for settings in _variants(all_losses()[name].declaration):
                 trial = self.trial(name, settings)
                 yield trial
@@ -263,11 +265,6 @@ def _changes(loss: Loss, by_rows: bool) -> Iterator[dict[str, Any]]:
         changed = {**choice, **({"reduction": reduction} if reduction != "mean" else {})}
         if changed:
             yield changed
-
-
-def _by_name(name: str) -> list[str]:
-    """All losses, those first that a callable is named after."""
-    return sorted(all_losses(), key=lambda loss: not is_named_after(name, loss))
 
 
 def explanation_of(report: Report) -> Diagnosis | None:

@@ -3,7 +3,7 @@
 from nceref.cases.records import Outcome, Probe
 from nceref.targets import protocol
 from nceref.targets.command_line import words_of
-from nceref.targets.frameworks import call_request
+from nceref.targets.frameworks.call import call_request
 from nceref.targets.target import ResolvedTarget
 from nceref.verification.repro.script import DOCSTRING, comparisons, described, title
 

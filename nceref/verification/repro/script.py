@@ -2,8 +2,7 @@
 
 import importlib.util
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,82 +15,9 @@ from nceref.diagnosis.gaps import VALUE, gaps, not_finite
 from nceref.output.text import printable
 from nceref.spec import Array, Choice, Labels, Scalar
 from nceref.targets.call_expression import MODULES
+from nceref.targets.frameworks.framework import Dialect
+from nceref.targets.frameworks.frameworks import FRAMEWORKS
 from nceref.targets.target import ResolvedTarget
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """The lines of a script that a framework writes in its own way, as templates.
-
-    ``{literal}`` and ``{dtype}`` make an input; ``{call}`` is the call of the target, ``{arguments}`` the inputs whose
-    gradients are compared, ``{by_name}`` these as entries of a dictionary, ``{names}`` as strings, ``{numbers}`` as
-    positions, and ``{returned}`` the names of all gradients that a target returns in order.
-
-    Attributes
-    ----------
-    imports : tuple of str
-    array, scalar, labels : str
-        An input that is differentiated, and one that is not.
-    call : str
-        Sets `value`.
-    grads : str
-        Sets `grads`, by name, after the call.
-    number : str
-        Turns `value` into a NumPy number after that.
-    cast : str
-        Brings an object with arrays of its own into the dtype.
-    setup : mapping
-        Settings of the framework by dtype.
-    """
-
-    imports: tuple[str, ...]
-    array: str
-    scalar: str
-    labels: str
-    call: str
-    grads: str
-    number: str = ""
-    cast: str = ""
-    setup: Mapping[str, str] = field(default_factory=dict)
-
-
-DIALECTS: Mapping[str, Dialect] = {
-    "numpy": Dialect(
-        imports=(),
-        array="np.array({literal}, dtype=np.{dtype})",
-        scalar="np.{dtype}({literal})",
-        labels="np.array({literal})",
-        call="value = {call}\nvalue, grads = value if isinstance(value, tuple) else (value, None)",
-        # A target may name its gradients by its own parameters, or leave them in order.
-        grads="grads = grads if isinstance(grads, dict) else dict(zip(({returned}), grads))",
-    ),
-    "torch": Dialect(
-        imports=("import torch",),
-        array="torch.tensor({literal}, dtype=torch.{dtype}, requires_grad=True)",
-        scalar="torch.tensor({literal}, dtype=torch.{dtype}, requires_grad=True)",
-        labels="torch.tensor({literal})",
-        cast="f = f.to(torch.{dtype}) if isinstance(f, torch.nn.Module) else f",
-        call="value = {call}\nvalue = value['loss'] if isinstance(value, dict) else value",
-        grads="value.sum().backward()\n"
-        "grads = {{name: torch.zeros_like(x) if x.grad is None else x.grad for name, x in {{{by_name}}}.items()}}\n"
-        "grads = {{name: grad.double().numpy() for name, grad in grads.items()}}",
-        number="value = value.detach().double().numpy() if isinstance(value, torch.Tensor) else value",
-    ),
-    "jax": Dialect(
-        imports=("import jax", "import jax.numpy as jnp"),
-        setup={"float64": 'jax.config.update("jax_enable_x64", True)'},
-        array="jnp.array({literal}, dtype=jnp.{dtype})",
-        scalar="jnp.array({literal}, dtype=jnp.{dtype})",
-        labels="jnp.array({literal})",
-        call="def answer({arguments}):\n"
-        "    value = {call}\n"
-        "    return value['loss'] if isinstance(value, dict) else value\n\n\n"
-        "value = np.asarray(answer({arguments}), dtype=np.float64)",
-        grads="grads = jax.grad(lambda *inputs: answer(*inputs).sum(), argnums=({numbers}))({arguments})\n"
-        "grads = dict(zip(({names}), grads))",
-    ),
-}
-"""Frameworks by name."""
 
 DOCSTRING = '''"""{title}
 {inputs}.
@@ -109,9 +35,6 @@ FROM_MODULE = """module = importlib.import_module({module!r})
 loaded = module.{name}"""
 TO_FILL_IN = """# ==> PASTE OR IMPORT IT HERE: it was handed over as an object that no import leads to. <==
 loaded = ...  # {name}"""
-HOLDING = """# Parameters that the module holds itself.
-module, held = f, {{{{{held}}}}}
-f = lambda *args, **names: torch.func.functional_call(module, held, args, names)"""
 COMPARISON = """reference = {reference}
 bound = {bound}  # of rounding
 yours = np.asarray({yours}, dtype=np.float64).reshape(np.shape(reference))
@@ -126,7 +49,7 @@ def script(target: ResolvedTarget, probe: Probe, outcome: Outcome) -> str:
     For an object that cannot be imported it has a marked line to fill in. `outcome` decides whether the value is shown,
     or the gradients. The script needs NumPy and the target's framework.
     """
-    dialect = DIALECTS[target.framework]
+    dialect = FRAMEWORKS[target.framework].dialect
     loading, needed = _loading(target)
     imports = {*needed, *_modules(target), *dialect.imports, "import sys", "import numpy as np"}
     wrong = _wrong(probe, outcome)
@@ -256,7 +179,7 @@ def _literal(probe: Probe, target: ResolvedTarget, dialect: Dialect, name: str) 
 
 def _called(target: ResolvedTarget, probe: Probe, outcome: Outcome, compared: Sequence[str]) -> str:
     """Lines that construct and call the target, and set `value` and `grads`."""
-    dialect = DIALECTS[target.framework]
+    dialect = FRAMEWORKS[target.framework].dialect
     entries = {
         "dtype": probe.dtype,
         "call": _call(target, probe),
@@ -265,8 +188,10 @@ def _called(target: ResolvedTarget, probe: Probe, outcome: Outcome, compared: Se
         "names": _tuple(repr(name) for name in compared),
         "numbers": _tuple(str(i) for i in range(len(compared))),
         "returned": _tuple(repr(name) for name in _used(target, probe) if name in outcome.grads),
+        "held": _holding(target, probe),
     }
-    templates = (dialect.cast, _holding(target, probe), dialect.call, dialect.grads if compared else "", dialect.number)
+    holding = dialect.holding if entries["held"] else ""
+    templates = (dialect.cast, holding, dialect.call, dialect.grads if compared else "", dialect.number)
     function = f"f = {_constructed(target)}"
     # A function definition stands apart from what is around it.
     gap = "\n\n\n" if dialect.call.startswith("def ") else "\n"
@@ -279,11 +204,10 @@ def _held(probe: Probe, name: str) -> Any:
 
 
 def _holding(target: ResolvedTarget, probe: Probe) -> str:
-    """Lines, for the template of a dialect, that put inputs in the place of parameters of the module."""
+    """Entries of a dictionary: parameters of the module, and the inputs in their place."""
     shape = {name: f".reshape(f.get_parameter({path!r}).shape)" for name, path in target.parameters.items()}
     scalars = {p.name for p in probe.loss.parameters if isinstance(p, Scalar)}
-    held = [f"{path!r}: {n}{shape[n] if n in scalars else ''}" for n, path in target.parameters.items()]
-    return HOLDING.format(held=", ".join(held)) if held else ""
+    return ", ".join(f"{path!r}: {n}{shape[n] if n in scalars else ''}" for n, path in target.parameters.items())
 
 
 def _tuple(entries: Any) -> str:

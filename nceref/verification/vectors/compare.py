@@ -16,7 +16,7 @@ from nceref.losses import get_loss
 from nceref.output.text import printable
 from nceref.output.words import alike, counted, did_you_mean
 from nceref.targets import protocol
-from nceref.targets.frameworks import ROWS, Trouble, call_request
+from nceref.targets.frameworks.call import ROWS, Trouble, call_request
 from nceref.targets.json_answer import answer_of, refusal
 from nceref.targets.recorded import Answer, RecordedTarget
 from nceref.verification import report as codes
@@ -77,7 +77,9 @@ def compare(folder: PathLike, outputs: PathLike, on_progress: Callable[..., Any]
             meant = did_you_mean(sorted(same_name) or alike(id, sorted(cases)), str) or "see nceref vectors list"
             msg = f"{line.where}: {printable(os.fspath(folder))} has no case {printable(id)}; {meant}"
             raise InputError(msg)
-    judged = tuple(_verified(target, on_progress) for target in _targets(vectors, ranks, recorded))
+    from nceref.verification.verifier import verify_recorded
+
+    judged = tuple(verify_recorded(target, on_progress) for target in _targets(vectors, ranks, recorded))
     return (*judged, *_unanswered(vectors, recorded, {report.loss for report in judged}))
 
 
@@ -143,12 +145,6 @@ def _answered(folder: PathLike, recorded: RecordedOutputs) -> Vectors:
     losses = losses_of(recorded.lines.keys(), folder)
     every = not losses or recorded.lines.keys() - losses
     return read_vectors(folder, () if every else tuple(sorted(set(losses.values()))))
-
-
-def _verified(target: RecordedTarget, on_progress: Callable[..., Any] | None) -> Report:
-    from nceref.verification.verifier import verify_recorded
-
-    return verify_recorded(target, on_progress)
 
 
 def _target(vectors: Vectors, loss: str, recorded: RecordedOutputs) -> RecordedTarget:

@@ -20,7 +20,7 @@ from nceref.diagnosis.ranks.diagnose import diagnose_ranks
 from nceref.errors import InputError
 from nceref.output.text import shown
 from nceref.output.words import counted
-from nceref.targets.frameworks import Trouble, call_request
+from nceref.targets.frameworks.call import Trouble, call_request
 from nceref.targets.json_answer import answer_of, refusal
 from nceref.targets.ranks.contract import Contract, listed_ranks
 from nceref.verification.vectors.records import VectorCase, VectorOutput, probe_of

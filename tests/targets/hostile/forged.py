@@ -5,7 +5,8 @@ import sys
 from answer import right
 
 from nceref.errors import InputError, TargetError, UnavailableError
-from nceref.targets import attempt, frameworks, run_numpy
+from nceref.targets import attempt
+from nceref.targets.frameworks import frameworks, numpy
 from nceref.targets.process import child_main, messages, wire
 
 
@@ -21,7 +22,7 @@ def _error(name, sentence="`loss` is wrong"):
 
 
 def format_is_refused(x, y):
-    run_numpy.check = _raises(InputError("`dtype` is wrong"))
+    object.__setattr__(numpy.FRAMEWORK, "check", _raises(InputError("`dtype` is wrong")))
     return right(x, y)
 
 
@@ -36,7 +37,7 @@ def outcomes_are_refused(x, y):
 
 
 def numbers_are_refused(x, y):
-    run_numpy.value_of = run_numpy.loss_of = _raises(InputError("`loss` is wrong"))
+    numpy.value_of = numpy.loss_of = _raises(InputError("`loss` is wrong"))
     return right(x, y)
 
 

@@ -4,7 +4,7 @@ import threading
 import warnings
 
 from nceref.errors import InputError
-from nceref.targets.frameworks import Trouble
+from nceref.targets.frameworks.call import Trouble
 
 
 def lone_surrogate(x, y):

@@ -7,7 +7,7 @@ from sweep import sweep
 
 from nceref.errors import InputError
 from nceref.targets.peers import peer
-from nceref.verification.request import parse_request
+from nceref.verification.request import request_of
 from nceref.verification.verifier import verify
 
 LOSS = """
@@ -83,18 +83,18 @@ def test_constructor_arguments_are_scalars_of_the_loss_in_its_units():
 
 @pytest.mark.usefixtures("lightly")
 def test_other_constructor_arguments_are_those_of_its_own_class():
-    request = parse_request("lightly.loss.NTXentLoss", None, {}, {"init": {"memory_bank_size": 0}})
+    request = request_of("lightly.loss.NTXentLoss", None, {"init": {"memory_bank_size": 0}})
     assert (request.thing, request.loss.name) == ("lightly.loss:NTXentLoss", "nt_xent")
     assert request.init == {"memory_bank_size": 0}
-    direct = parse_request("lightly.loss.ntx_ent_loss:NTXentLoss", None, {}, {"init": {"memory_bank_size": 0}})
+    direct = request_of("lightly.loss.ntx_ent_loss:NTXentLoss", None, {"init": {"memory_bank_size": 0}})
     assert direct.thing == "lightly.loss.ntx_ent_loss:NTXentLoss"
     with pytest.raises(InputError, match=r"`loss` must be 'nt_xent' for lightly.loss:NTXentLoss"):
-        parse_request("lightly.loss:NTXentLoss", "dcl", {}, {"init": {"temperature": 0.1}})
+        request_of("lightly.loss:NTXentLoss", "dcl", {"init": {"temperature": 0.1}})
 
 
 def test_a_name_without_a_path_takes_its_scalars_only(tmp_path):
     (tmp_path / "losses.py").write_text("")
     with peer.checkouts({"supcontrast": tmp_path}):
-        assert parse_request("supcontrast", None, {}, {"init": {"temperature": 0.1}}).init == {"temperature": 0.1}
+        assert request_of("supcontrast", None, {"init": {"temperature": 0.1}}).init == {"temperature": 0.1}
         with pytest.raises(InputError, match="`init` of supcontrast must be its scalars"):
-            parse_request("supcontrast", None, {}, {"init": {"contrast_mode": "one"}})
+            request_of("supcontrast", None, {"init": {"contrast_mode": "one"}})

@@ -17,7 +17,7 @@ from nceref.exact.reference import arguments, mapped
 from nceref.exact.reverse_mode import ReverseMode, Variable, backward, value_of
 from nceref.losses import get_loss
 from nceref.output.schema import check
-from nceref.targets.frameworks import Trouble
+from nceref.targets.frameworks.call import Trouble
 from nceref.targets.ranks.contract import split_inputs
 from nceref.verification.vectors.export import export
 from nceref.verification.vectors.ranks import ranks_diagnoses, ranks_observation, ranks_results

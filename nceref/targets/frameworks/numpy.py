@@ -1,4 +1,4 @@
-"""NumPy targets: arrays in, a value or a pair of value and gradients out; see `frameworks.Framework`."""
+"""NumPy targets: arrays in, a value or a pair of value and gradients out; see `Framework`."""
 
 import numbers
 from collections.abc import Mapping
@@ -9,12 +9,11 @@ import numpy as np
 from nceref.cases.aliases import match_input
 from nceref.errors import InputError
 from nceref.output.text import class_name, shown
-from nceref.targets.frameworks import (
+from nceref.targets.frameworks.call import (
     ARRAY,
     PAIR,
     Answer,
     CallRequest,
-    Reply,
     Trouble,
     content,
     gradient_of,
@@ -24,6 +23,7 @@ from nceref.targets.frameworks import (
     short,
     value_of,
 )
+from nceref.targets.frameworks.framework import Dialect, Framework, Reply
 from nceref.targets.target import Program, ResolvedTarget
 
 
@@ -133,3 +133,62 @@ def program(reply: Reply) -> Program:
         return np.asarray(value).astype(like), {n: np.asarray(g).astype(like) for n, g in grads.items()}
 
     return returned
+
+
+_DIALECT = Dialect(
+    imports=(),
+    array="np.array({literal}, dtype=np.{dtype})",
+    scalar="np.{dtype}({literal})",
+    labels="np.array({literal})",
+    call="value = {call}\nvalue, grads = value if isinstance(value, tuple) else (value, None)",
+    # A target may name its gradients by its own parameters, or leave them in order.
+    grads="grads = grads if isinstance(grads, dict) else dict(zip(({returned}), grads))",
+)
+_IS_ZERO = "Derive the gradient of the {}: what is returned for it is 0."
+_ADVICE = {
+    "epsilon-in-norm": "Take the larger of length and eps; add nothing to it.",
+    "norm-floored": "Divide by the length itself; a floor of 1e-12 leaves rows as they are.",
+    "mask-leaks": "Mask with -inf, not with a finite constant.",
+    "temperature-in-float32": "Keep the temperature in the format of the run.",
+    "scale-in-float32": "Keep the scale in the format of the run.",
+    "first-input-detached": _IS_ZERO.format("first input"),
+    "keys-detached": f"{_IS_ZERO.format('keys')} Or declare them constant (moco).",
+    "temperature-detached": _IS_ZERO.format("temperature or scale"),
+    "bias-detached": _IS_ZERO.format("bias"),
+    "centers-detached": _IS_ZERO.format("class weights or centers"),
+    "constants-get-gradient": "Return 0 for the queue and the momentum keys, or nothing.",
+    "positives-detached": "Add the derivative of the numerator.",
+    "denominator-detached": "Add the derivative of the log-sum-exp.",
+    "negatives-detached": "Add the derivative by the candidates.",
+    "candidates-detached": "Add the derivative by each row as a candidate: every row is an anchor and a candidate.",
+    "other-view-detached": "Add the derivative by the rows of the other view as candidates.",
+    "weights-not-detached": "Leave out the derivative of the weights: they are constants.",
+    "weights-detached": "Add the derivative of the weights.",
+    "normalization-detached": "Multiply by the derivative of the normalization, (I - u u^T) / |x| with u = x / |x|:"
+    " the gradient must be orthogonal to each row.",
+    "gradient-clamped": "Clamp parameters outside the loss.",
+    "gradient-zero": "Derive the gradients: what is returned for every input is 0.",
+    "gradient-radial-only": "Harmless where the rows are normalized before; otherwise look at the derivative of the"
+    " normalization.",
+    "gradient-missing-rows": "Add the gradient of every chunk of the batch.",
+    "gradient-parts-scaled": "Look for a term that is added twice or left out, or a weight that one of the two sums"
+    " has.",
+    "outer-factor-constant": "Find the factor, such as 2 or 1/N.",
+    "gradient-constant-factor": "Look for a factor, such as 2 or 1/N, that value and gradient do not share.",
+    "tf32-fallback": "Take products in the format of the run.",
+    "not-repeatable": "Look for random numbers, or a state that calls leave behind.",
+}
+FRAMEWORK = Framework(
+    "numpy",
+    check,
+    answer,
+    program,
+    _DIALECT,
+    modules={"np": "numpy", "numpy": "numpy"},
+    packages=("numpy", "scipy"),
+    ways=("again", "strided", "offset", "transposed", "after-larger", "sum", "mean"),
+    advice=_ADVICE,
+    autodiff=False,
+    joined=("np.concatenate([{}])", "np.stack([{}], 1)"),
+    integers=("{}.astype(np.int32)",),
+)

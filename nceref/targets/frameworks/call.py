@@ -1,27 +1,17 @@
-"""Calls of a target of any framework: its inputs are handed over, its value and gradients are read.
+"""The call of a target: what is asked of it, its answer, and how numbers are read from arrays of a framework."""
 
-`answer` calls a target of any framework. `run_numpy`, `run_torch` and `run_jax` are siblings: each module has the
-functions of `Framework`. `run_jax_devices` has those for several devices of JAX at once.
-"""
-
-import importlib
 import numbers
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, cast
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from nceref.cases.records import Probe
-from nceref.errors import InputError, UnavailableError
 from nceref.output.text import class_name, printable, shown
 from nceref.spec import Array, Choice, Labels, Scalar
-from nceref.targets.target import Program, ResolvedTarget
 
-Reply = Callable[[dict[str, Any]], tuple[Any, Mapping[str, Any]]]
-NAMES = ("numpy", "torch", "jax")
-_AUTODIFF = ("torch", "jax")
 PAIR = "(value, {input: gradient})"
 """The form in which a NumPy target returns its gradients."""
 ARRAY = np.ndarray
@@ -128,108 +118,6 @@ def call_request(probe: Probe, device: str = "cpu") -> CallRequest:
         probe.cotangent,
         None if probe.before is None else call_request(probe.before).inputs,
         {"": np.asarray(probe.bounds.value), **probe.bounds.grads} if probe.bounds else {},
-    )
-
-
-class Framework(Protocol):
-    """The functions that the module of a framework has."""
-
-    @staticmethod
-    def check(request: CallRequest) -> None:
-        """Raise an `InputError` for a format or a device that the framework does not have here."""
-
-    @staticmethod
-    def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:
-        """Call a target once, and read its value and gradients.
-
-        Scalars in `floats` are handed over as Python numbers; to NumPy each is a number of the dtype. `gradients` says
-        whether to differentiate, or to read the gradients that a NumPy target returns. Raises `Trouble` if the target
-        answers with something that is no loss, or with gradients that fit no input.
-        """
-
-    @staticmethod
-    def program(reply: Reply) -> Program:
-        """A program of the framework with a known value and known gradients.
-
-        `reply` takes the inputs by name as float64 NumPy arrays and floats, and returns the value and the gradients by
-        input.
-        """
-
-
-def module(framework: str) -> Framework:
-    """The module of a framework."""
-    if framework not in NAMES:
-        msg = f"`framework` must be one of {', '.join(NAMES)}, got {shown(framework)}"
-        raise InputError(msg)
-    return cast(Framework, importlib.import_module(f"nceref.targets.run_{framework}"))
-
-
-def _module_for(target: ResolvedTarget, request: CallRequest) -> Framework:
-    several = "nceref.targets.run_jax_devices"
-    return cast(Framework, importlib.import_module(several)) if request.devices else module(target.framework)
-
-
-def check(target: ResolvedTarget, request: CallRequest) -> None:
-    """Refuse a request that the target's framework cannot run, before the target is called.
-
-    Raises `InputError` for a dtype or a device that the framework does not have, and `UnavailableError` if it is not
-    installed.
-    """
-    try:
-        _module_for(target, request).check(request)
-    except ImportError as error:
-        msg = f"the target's framework is {target.framework}, which is not installed: pip install {target.framework}"
-        raise UnavailableError(msg) from error
-
-
-def answer(target: ResolvedTarget, request: CallRequest) -> Answer:
-    """Call the target as a training step would, and with less only where it refuses.
-
-    Every scalar is a tensor at first, then a Python number; then no gradients are asked for. What the target refused
-    stands in `unjudged` and `remarks`; if no attempt succeeds, the exception of the first one is raised. Raises
-    `Trouble` if the target answers with something that is no loss.
-    """
-    call = _module_for(target, request).answer
-    known = frozenset(target.floats)
-    # What stands in the place of a parameter of a module is a tensor.
-    every = known | (request.scalars - target.parameters.keys())
-    failed: Exception | None = None
-    # Plain numbers before no gradients at all: what is refused must cost as few gradients as possible.
-    attempts = dict.fromkeys([(known, True), (every, True), (every, False)])
-    # Without autodiff there is one way to call a target.
-    for floats, gradients in list(attempts)[: None if target.framework in _AUTODIFF else 1]:
-        try:
-            result: Answer = call(target, request, floats, gradients)
-        except Exception as error:
-            # It has answered, with something that is no loss: another way of calling does not help.
-            if failed is None and isinstance(error, Trouble):
-                raise
-            failed = failed or error
-        else:
-            return _with_reasons(result, target, request, floats, gradients, failed)
-    assert failed is not None
-    raise failed
-
-
-def _with_reasons(
-    result: Answer,
-    target: ResolvedTarget,
-    request: CallRequest,
-    floats: frozenset[str],
-    gradients: bool,
-    failed: Exception | None,
-) -> Answer:
-    """The answer with the reasons for what could not be computed, and without gradients that mean nothing."""
-    why = f"{class_name(failed)}: {short(failed or '', 120)}"
-    refused = "the target refuses a tensor" if gradients else "the target cannot be differentiated"
-    missing = (floats & request.scalars if gradients else request.differentiable) - frozenset(result.grads)
-    reasons = {n: target.floats.get(n, f"{refused} ({why})") for n in missing}
-    remarks = dict(result.remarks)
-    if not gradients and "python-float" not in remarks:
-        remarks["not-differentiable"] = f"answers only where no gradient is demanded, else raises {why}"
-    unjudged = {**result.unjudged, **reasons}
-    return replace(
-        result, grads={n: g for n, g in result.grads.items() if n not in unjudged}, unjudged=unjudged, remarks=remarks
     )
 
 
@@ -340,18 +228,3 @@ def modified(names: Iterable[str]) -> dict[str, str]:
     """The remark for inputs that a call has changed."""
     listed = ", ".join(f"`{name}`" for name in names)
     return {"modifies-inputs": f"changes {listed} in place"} if listed else {}
-
-
-def as_target(
-    framework: str,
-    reply: Reply,
-    loss: str,
-    floats: Mapping[str, str] | None = None,
-) -> ResolvedTarget:
-    """A target of a framework with a known answer, so that tensors, backward pass and reading are exercised.
-
-    `reply` is that of `Framework.program`. `floats` has the scalars that are handed over as plain numbers, with
-    reasons.
-    """
-    program = module(framework).program(reply)
-    return ResolvedTarget("a known answer", framework, loss, program, floats=floats or {}, has_reduction=True)

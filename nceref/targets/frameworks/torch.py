@@ -1,7 +1,7 @@
-"""PyTorch targets: tensors that require gradients in, one backward pass; see `frameworks.Framework`."""
+"""PyTorch targets: tensors that require gradients in, one backward pass; see `Framework`."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,10 +9,9 @@ import numpy as np
 
 from nceref.errors import InputError
 from nceref.output.text import shown
-from nceref.targets.frameworks import (
+from nceref.targets.frameworks.call import (
     Answer,
     CallRequest,
-    Reply,
     Trouble,
     content,
     gradient_of,
@@ -21,6 +20,7 @@ from nceref.targets.frameworks import (
     modified,
     value_of,
 )
+from nceref.targets.frameworks.framework import Dialect, Framework, Mode, Reply
 from nceref.targets.target import Program, ResolvedTarget
 
 
@@ -185,3 +185,80 @@ def program(reply: Reply) -> Program:
         return Known.apply(like.new_tensor(np.asarray(value)), tuple(native), *tensors.values())
 
     return returned
+
+
+def called_with(module: Any, tensors: Mapping[str, Any], call: Callable[[], Any]) -> Any:
+    """The result of a call during which tensors stand in the place of a module's parameters.
+
+    `module` may be compiled. `tensors` is path to tensor; one number takes the shape of the parameter. `call` calls the
+    module in any way.
+    """
+    import torch
+
+    class Around(torch.nn.Module):  # type: ignore[misc]
+        """A module around the other one, so that `call` may call any of its methods."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = getattr(module, "_orig_mod", module)
+
+        def forward(self) -> Any:
+            return call()
+
+    around = Around()
+    shapes = {path: x.shape for path, x in around.inner.named_parameters(remove_duplicate=False)}
+    placed = {f"inner.{n}": x if x.ndim else x.reshape(shapes[n]) for n, x in tensors.items()}
+    return torch.func.functional_call(around, placed, ())
+
+
+def _in_bfloat16(probe: Any, others: Sequence[Any]) -> Any:
+    """The case with the bounds of bfloat16; None in formats other than float32, which are not lowered."""
+    from nceref.tolerance.implementation import implementation_bounds
+
+    if probe.dtype != "float32":
+        return None
+    bounds = implementation_bounds(probe.bound, "bfloat16", probe.reduction)
+    return replace(probe, bounds=bounds) if np.all(np.isfinite(bounds.value)) else None
+
+
+_DIALECT = Dialect(
+    imports=("import torch",),
+    array="torch.tensor({literal}, dtype=torch.{dtype}, requires_grad=True)",
+    scalar="torch.tensor({literal}, dtype=torch.{dtype}, requires_grad=True)",
+    labels="torch.tensor({literal})",
+    cast="f = f.to(torch.{dtype}) if isinstance(f, torch.nn.Module) else f",
+    call="value = {call}\nvalue = value['loss'] if isinstance(value, dict) else value",
+    grads="value.sum().backward()\n"
+    "grads = {{name: torch.zeros_like(x) if x.grad is None else x.grad for name, x in {{{by_name}}}.items()}}\n"
+    "grads = {{name: grad.double().numpy() for name, grad in grads.items()}}",
+    number="value = value.detach().double().numpy() if isinstance(value, torch.Tensor) else value",
+    holding="""# Parameters that the module holds itself.
+module, held = f, {{{held}}}
+f = lambda *args, **names: torch.func.functional_call(module, held, args, names)""",
+)
+FRAMEWORK = Framework(
+    "torch",
+    check,
+    answer,
+    program,
+    _DIALECT,
+    modules={"torch": "torch", "F": "torch.nn.functional"},
+    packages=("torch", "torchvision"),
+    ways=("again", "upstream", "strided", "offset", "transposed", "after-larger", "sum", "mean"),
+    modes={
+        "no-grad": Mode("within no_grad", "no-grad-differs", value_only=True),
+        "eval": Mode("as a module in evaluation mode", "evaluation-mode-differs"),
+        "compile": Mode("compiled by torch.compile", "compiled-differs", optional=True, family="compiled"),
+        "autocast": Mode("under autocast to bfloat16", "low-precision-differs", _in_bfloat16, optional=True),
+        "tf32": Mode("with products in TF32", "low-precision-differs", _in_bfloat16, optional=True),
+    },
+    ranks="processes",
+    joined=("torch.cat([{}])", "torch.stack([{}], 1)"),
+    integers=("{}.int()",),
+    outputs=("torch.nn.functional.cross_entropy(*{})",),
+    constant="{}.detach()",
+    module_base="torch.nn.modules.module",
+    called_with=called_with,
+    array="torch.Tensor",
+    content=lambda tensor: reader(tensor)(tensor),
+)
