@@ -48,6 +48,9 @@ def inputs(program, seed):
         "exponent": 2.0,
         "noise_ratio": 3.0,
         "fraction": 0.4,
+        "sigma": 0.5,
+        "positive_prior": 0.05,
+        "concentration": 0.5,
     }
     return {name: drawn[name] for name in signature(program) if name in drawn}
 
@@ -87,7 +90,8 @@ def of_numpy(program, given, names):
 def of_torch(program, given, names):
     import torch
 
-    tensors = {n: torch.tensor(x) if isinstance(x, np.ndarray) or n in names else x for n, x in given.items()}
+    arrays = {n: np.asarray(x) if n in names else x for n, x in given.items()}
+    tensors = {n: torch.tensor(x) if isinstance(x, np.ndarray) else x for n, x in arrays.items()}
     leaves = [tensors[n].requires_grad_() for n in names]
     loss = program.function(**tensors)
     grads = torch.autograd.grad(loss, leaves, allow_unused=True)
