@@ -1,7 +1,7 @@
 """The catalogue `gradients`: what each program does, found without the verifier.
 
 Value and gradients are compared with those of the reference; those of a program whose value is wrong, with central
-differences of its own value. Each framework that is not installed skips its programs.
+differences of its own value along random directions. Each framework that is not installed skips its programs.
 """
 
 from importlib.util import find_spec
@@ -116,23 +116,22 @@ def reference(program, given):
     return value, {n: grads.get(n, np.zeros(np.shape(given[n]))) for n in gradient_names(program, given)}
 
 
-def differences(program, given):
-    """Central differences of the program's own value; constants get zeros."""
+def along(program, given, grads):
+    """Slopes along random directions: from the gradients, and central differences of the program's own value.
 
-    def slope(name, index):
-        step, out = 1e-5, []
-        for sign in (1, -1):
-            moved = np.array(given[name], dtype=np.float64)
-            moved[index] += sign * step
-            out.append(called(program, {**given, name: moved if moved.ndim else float(moved)})[0])
-        return (out[0] - out[1]) / (2 * step)
-
-    taken = {}
-    for name in gradient_names(program, given):
-        shape = np.shape(given[name])
-        moves = name not in constants(program)
-        taken[name] = np.array([slope(name, i) if moves else 0.0 for i in np.ndindex(shape)]).reshape(shape)
-    return taken
+    Constants, which should get no gradient, have the slope 0 in place of the difference.
+    """
+    random, step = np.random.default_rng(0), 1e-5
+    from_gradient, from_value = {}, {}
+    for name, grad in grads.items():
+        directions = [random.standard_normal(grad.shape) for _ in range(2)]
+        from_gradient[name] = np.array([np.sum(grad * d) for d in directions])
+        from_value[name] = np.zeros(len(directions))
+        if name not in constants(program):
+            moved = [[np.float64(given[name]) + sign * step * d for sign in (1, -1)] for d in directions]
+            values = [[called(program, {**given, name: x})[0] for x in pair] for pair in moved]
+            from_value[name] = np.array([up - down for up, down in values]) / (2 * step)
+    return from_gradient, from_value
 
 
 def error(got, expected):
@@ -171,12 +170,14 @@ def test_a_wrong_gradient_stands_under_a_right_value(framework):
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_three_changes_make_the_value_wrong(framework):
     for program in programs(framework, "triples"):
+        off = []
         for seed in SEEDS:
             given = inputs(program, seed)
             (value, grads), (right, _) = called(program, given), reference(program, given)
-            assert abs(value - right) > WRONG * max(abs(right), 1), program.id
-            if seed == SEEDS[0]:
-                assert_gradients(program, grads, differences(program, given), 1e-6)
+            off.append(abs(value - right) / max(abs(right), 1))
+        # On some draw a change may happen to do little.
+        assert sorted(off)[1] > WRONG, (program.id, off)
+        assert_gradients(program, *along(program, given, grads), 1e-6)
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
