@@ -91,6 +91,13 @@ score-distributed: $(VENV)/installed-peers
 score-independent: $(VENV)/installed
 	$(BIN)/nceref mutants score --catalogue independent --dtype float64
 
+# With gradients of their own, in NumPy, PyTorch and JAX.
+score-gradients: $(VENV)/installed-peers
+	$(BIN)/nceref mutants score --catalogue gradients --dtype float64
+
+score-left-out: $(VENV)/installed
+	$(BIN)/nceref mutants score --leave-one-out --dtype float64
+
 # A tenth of the programs of both catalogues and of reports with options; all of them take half an hour.
 snapshot: $(VENV)/installed
 	$(BIN)/python -m tools.snapshot --share 10

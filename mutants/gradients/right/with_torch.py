@@ -12,7 +12,7 @@ def _unit(x):
     return x / torch.linalg.vector_norm(x, dim=1, keepdim=True)
 
 
-class _NTXent(Function):
+class _NTXent(Function):  # type: ignore[misc]
     @staticmethod
     def forward(ctx, z, temperature):
         itself = torch.eye(len(z), dtype=torch.bool, device=z.device)
@@ -106,7 +106,7 @@ def moco_logits_in_one_product(queries, keys, queue, *, temperature):
     return F.nll_loss(F.log_softmax(logits.masked_fill(others, float("-inf")), dim=1), labels)
 
 
-class _MarginSoftmax(Function):
+class _MarginSoftmax(Function):  # type: ignore[misc]
     @staticmethod
     def forward(ctx, cosine, scale, target, margin):
         moved = cosine - margin * F.one_hot(target, cosine.shape[1]).to(cosine.dtype)

@@ -39,7 +39,7 @@ def clip_gathered_without_gradient(image, text, *, logit_scale):
     return (to_texts + to_images) / 2
 
 
-class _Gather(Function):
+class _Gather(Function):  # type: ignore[misc]
     processes = 2
 
     @staticmethod
@@ -153,7 +153,7 @@ def hcl_importance_detached(z1, z2, *, temperature, positive_prior, concentratio
     return -torch.log(positive / (positive + estimate)).mean()
 
 
-class _SummedCrossEntropy(Function):
+class _SummedCrossEntropy(Function):  # type: ignore[misc]
     @staticmethod
     def forward(ctx, logits, target):
         log_prob = F.log_softmax(logits, dim=1)
