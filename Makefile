@@ -11,7 +11,7 @@ FROM := pyproject.toml constraints.txt
 # Without bytecode on the disk, each of the hundreds of processes that the tests start would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 # Two processes run the tests and the scores, with arrays so small that the threads of a BLAS would only wait for one another.
-test test-slow test-oldest test-newest test-pythons score score-independent score-distributed snapshot snapshot-all snapshot-peers: export OPENBLAS_NUM_THREADS := 1
+test test-slow test-oldest test-newest test-pythons score score-independent score-distributed score-gradients score-left-out snapshot snapshot-all snapshot-peers: export OPENBLAS_NUM_THREADS := 1
 
 DEVICE ?= cpu
 ON := $(addprefix -,$(filter-out cpu,$(DEVICE)))
@@ -47,6 +47,8 @@ AXE := 4.14.1
 #:   score              measure the verifier on the catalogue of known bugs
 #:   score-independent  measure it on the second catalogue, which nobody who works on it has read
 #:   score-distributed  measure it on programs of several ranks, in PyTorch
+#:   score-gradients    measure it on programs with gradients of their own, in NumPy, PyTorch and JAX
+#:   score-left-out     measure it on known bugs, each without its right diagnosis
 #:   snapshot           judge a tenth of all programs, and compare verdicts, ids and counts with stored ones; snapshot-all: all;
 #:                      snapshot-peers: released packages, and ratios of times and memory to those of PyTorch
 #:   audit              judge released packages, and rewrite docs/audit.md
@@ -70,7 +72,7 @@ AXE := 4.14.1
 #:   peers              install PyTorch, which make bench compares with
 #:   machines-tables    measure errors by machine, rewrite the tables in docs/reliability.md
 
-.PHONY: help tables test test-slow test-oldest test-newest test-pythons test-machines machines-quick machines-tables oldest-environment newest-environment test-peers site test-site fuzz references references-check lint types dist package latex report-picture prove score score-independent score-distributed snapshot snapshot-all snapshot-peers mutate environments generate check bench bench-chunked peers audit experiments clean
+.PHONY: help tables test test-slow test-oldest test-newest test-pythons test-machines machines-quick machines-tables oldest-environment newest-environment test-peers site test-site fuzz references references-check lint types dist package latex report-picture prove score score-independent score-distributed score-gradients score-left-out snapshot snapshot-all snapshot-peers mutate environments generate check bench bench-chunked peers audit experiments clean
 .DELETE_ON_ERROR:
 
 help:
@@ -91,6 +93,13 @@ score-distributed: $(VENV)/installed-peers
 
 score-independent: $(VENV)/installed
 	$(BIN)/nceref mutants score --catalogue independent --dtype float64
+
+# With gradients of their own, in NumPy, PyTorch and JAX.
+score-gradients: $(VENV)/installed-peers
+	$(BIN)/nceref mutants score --catalogue gradients --dtype float64
+
+score-left-out: $(VENV)/installed
+	$(BIN)/nceref mutants score --leave-one-out --dtype float64
 
 # A tenth of the programs of both catalogues and of reports with options; all of them take half an hour.
 snapshot: $(VENV)/installed

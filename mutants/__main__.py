@@ -1,4 +1,4 @@
-"""Writes what `nceref mutants` lists: `python -m mutants`; programs of several ranks are read where PyTorch is."""
+"""Writes what `nceref mutants` lists: `python -m mutants`; programs of a framework are read where it is."""
 
 import json
 from importlib.util import find_spec
@@ -7,7 +7,7 @@ from typing import Any
 
 import nceref
 from mutants.bug import Program
-from mutants.score import CATALOGUES, CORRECT, GROUPS, INDEPENDENT, group
+from mutants.score import CATALOGUES, CORRECT, GROUPS, USEFUL, group
 from nceref.cli.mutants_page import EMPTY, NAME, Record, catalogue_of, records
 from nceref.output.files import replace
 
@@ -20,6 +20,7 @@ def record(program: Program) -> dict[str, Any]:
         "losses": [program.loss],
         "thread": program.thread,
         "seen": program.seen,
+        "wrong": list(program.wrong),
         "named": list(program.named),
         "also": list(program.also),
         "group": group(program),
@@ -30,15 +31,19 @@ def record(program: Program) -> dict[str, Any]:
     }
 
 
+FRAMEWORKS = {"gradients": ("torch", "jax"), "distributed": ("torch",)}
+"""The frameworks that the programs of a catalogue need."""
+
+
 def listed() -> list[Record]:
-    """All programs, each group in the order of its files; those of several ranks as stored where PyTorch is not."""
+    """All programs, each group in the order of its files; a catalogue as stored where a framework is missing."""
     out: list[Record] = []
     for name, programs in CATALOGUES.items():
-        if name == "distributed" and find_spec("torch") is None:
+        if not all(map(find_spec, FRAMEWORKS.get(name, ()))):
             out += list(records(name).values())
         else:
             out += map(record, programs().values())
-    order = [list(CATALOGUES), [*GROUPS, INDEPENDENT, CORRECT]]
+    order = [list(CATALOGUES), [*GROUPS, *USEFUL, CORRECT]]
     return sorted(out, key=lambda one: (order[0].index(catalogue_of(one)), order[1].index(one["group"])))
 
 

@@ -38,6 +38,9 @@ Gradients = dict[str, Any]
 
 DTYPES = ("float64", "float32")
 
+_FRAMEWORK = "with_"
+"""What the name of a file starts with that has programs with gradients of their own; the framework follows."""
+
 MOST_ENTRIES = 300
 """Most entries of an argument: larger ones would take too many complex steps, so only the value is returned."""
 
@@ -74,6 +77,8 @@ class Program:
         differ, such as NaN.
     options : mapping
         Options of `nceref.verify` that the author of a program on several ranks means, such as ``{"value": "each"}``.
+    wrong : tuple of str
+        Of a program with gradients of its own, the inputs whose gradient is not that of its value.
     """
 
     function: Function
@@ -86,6 +91,7 @@ class Program:
     dtypes: tuple[str, ...]
     gradients: Callable[[Gradients, Mapping[str, Any]], Gradients] | None
     options: Mapping[str, Any]
+    wrong: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -108,6 +114,12 @@ class Program:
         return ".distributed." in self.function.__module__
 
     @property
+    def framework(self) -> str:
+        """The framework of a program with gradients of its own, as its file's name states; empty for any other."""
+        name = self.function.__module__.rpartition(".")[2]
+        return name.removeprefix(_FRAMEWORK) if name.startswith(_FRAMEWORK) else ""
+
+    @property
     def address(self) -> str:
         """The function's address as a target: ``package.module:name``."""
         return f"{self.function.__module__}:{self.function.__name__}"
@@ -116,7 +128,7 @@ class Program:
 def bug(
     loss: str,
     *,
-    named: str,
+    named: str = "",
     thread: str = "",
     seen: str = "",
     also: tuple[str, ...] = (),
@@ -124,6 +136,7 @@ def bug(
     dtypes: tuple[str, ...] = DTYPES,
     gradients: Callable[[Gradients, Mapping[str, Any]], Gradients] | None = None,
     options: Mapping[str, Any] | None = None,
+    wrong: tuple[str, ...] = (),
 ) -> Callable[[Function], Any]:
     """Enter a wrong program into the catalogue.
 
@@ -135,7 +148,7 @@ def bug(
     def enter(function: Any) -> Any:
         ids = tuple(filter(None, named.split("+")))
         function.entry = Program(
-            function, loss, ids, thread, seen, also, settings or {}, dtypes, gradients, options or {}
+            function, loss, ids, thread, seen, also, settings or {}, dtypes, gradients, options or {}, wrong
         )
         return function
 
@@ -175,15 +188,25 @@ def distributed_programs() -> Mapping[str, Program]:
     return MappingProxyType({**_collected(f"{folder}.wrong"), **_collected(f"{folder}.right")})
 
 
+@cache
+def gradient_programs() -> Mapping[str, Program]:
+    """Programs with gradients of their own, wrong and correct, in the frameworks that are installed, by id."""
+    folders = (f"mutants.gradients.{name}" for name in ("wrong", "triples", "right"))
+    return MappingProxyType({id: program for folder in folders for id, program in _collected(folder).items()})
+
+
 def _collected(package: str) -> Mapping[str, Program]:
-    """The programs of all files of a folder, in the order of the files."""
+    """The programs of all files of a folder, in the order of the files, but those of missing frameworks."""
     import importlib
+    from importlib.util import find_spec
 
     from nceref import registry
     from nceref.errors import DeclarationError
 
     collected: dict[str, Program] = {}
     for name in registry.names(package):
+        if name.startswith(_FRAMEWORK) and find_spec(name.removeprefix(_FRAMEWORK)) is None:
+            continue
         for value in vars(importlib.import_module(f"{package}.{name}")).values():
             program = getattr(value, "entry", None)
             # A program that another file imports is there twice, and the same.
@@ -193,11 +216,13 @@ def _collected(package: str) -> Mapping[str, Program]:
     return MappingProxyType(collected)
 
 
-def target(program: Program) -> Callable[..., tuple[float, Mapping[str, Any]]]:
+def target(program: Program) -> Callable[..., Any]:
     """A program as a NumPy target: its value, and the gradient by every input of its loss that gets one.
 
-    The target has the signature of the program.
+    The target has the signature of the program. A program with gradients of its own is a target as it stands.
     """
+    if program.framework:
+        return program.function
     from nceref.losses import differentiable, get_loss
 
     function, signature = program.function, inspect.signature(program.function)

@@ -8,6 +8,9 @@ some case, counts as missed.
 The second catalogue was written by authors who have not read the search, and its bugs often have no name. There a first
 diagnosis counts as useful if it is named right, or if it predicts what the program does on cases of another seed, or if
 it is a formula that was measured. What says only where the program is wrong, and is right about that, is counted apart.
+
+So it is with the programs that bring their own gradients, and where the conventions that are the right diagnosis are
+left out of the search.
 """
 
 import inspect
@@ -25,11 +28,13 @@ from mutants.bug import (
     bugs,
     correct_programs,
     distributed_programs,
+    gradient_programs,
     independent_programs,
     target,
 )
 from nceref.cases.records import Diagnosis
 from nceref.cli.mutants_page import chosen
+from nceref.diagnosis import options as search
 from nceref.errors import InputError
 from nceref.verification.report import Report
 
@@ -38,17 +43,24 @@ GROUPS = ("tuning", "held-out", "pairs", "distributed")
 CORRECT = "correct"
 INDEPENDENT = "independent"
 """Bugs of the second catalogue."""
+GRADIENTS, TRIPLES = "gradients", "triples"
+"""Programs with gradients of their own: a wrong gradient under a right value, and three changes at once."""
+LEFT_OUT = "left-out"
+"""Known bugs, each searched without the conventions that are its right diagnosis."""
 CATALOGUES: Mapping[str, Callable[[], Mapping[str, Program]]] = MappingProxyType(
     {
         "known": lambda: {**bugs(), **correct_programs()},
         "independent": independent_programs,
+        "gradients": gradient_programs,
         "distributed": lambda: _distributed(),
     }
 )
 NAMED = 0.95
 """The share of the bugs that must be named right."""
-KILLED, USEFUL, UNCONFIRMED = 0.99, 0.75, 0.01
-"""Limits for the second catalogue: shares of bugs killed, explained, and at most explained by what is not confirmed."""
+KILLED, UNCONFIRMED = 0.99, 0.01
+"""Limits where a name is not all that counts: shares killed, and at most explained by what is not confirmed."""
+USEFUL: Mapping[str, float] = MappingProxyType({INDEPENDENT: 0.75, GRADIENTS: 0.9, TRIPLES: 0.8, LEFT_OUT: 0.0})
+"""The groups that are scored so, and the share of each that must be explained."""
 _NO_EXPLANATION = ((), ("unexplained",))
 _WHERE = frozenset({"value-not-finite", "gradient-not-finite", "value-right-gradient-wrong"})
 """Diagnoses that say where a program is wrong, and not why."""
@@ -63,7 +75,7 @@ class ScoredProgram:
     id, loss, dtype : str
         The program, the loss of the reference, and the format.
     group : str
-        One of `GROUPS`, ``independent`` or ``correct``.
+        One of `GROUPS` or of `USEFUL`, or ``correct``.
     expected : str
         The right diagnosis, ids joined by ``+``; empty for a correct program.
     verdict : str
@@ -77,10 +89,13 @@ class ScoredProgram:
     errors : int
         Cases that could not be run.
     seconds : float
+        CPU seconds of the verification, in this process.
     limited : bool
         Whether all that is wrong is a limit; `diagnoses` are its explanation.
     confirmed : bool
-        In the second catalogue, whether the first diagnosis predicts what the program does on cases of another seed.
+        In a group of `USEFUL`, whether the first diagnosis predicts what the program does on cases of another seed.
+    calls : int
+        Calls of the program that the search for an explanation took, beyond the cases.
     """
 
     id: str
@@ -97,6 +112,7 @@ class ScoredProgram:
     seconds: float
     limited: bool = False
     confirmed: bool = False
+    calls: int = 0
 
     @property
     def killed(self) -> bool:
@@ -168,26 +184,32 @@ class Score:
         """Correct programs that were not called so."""
         return tuple(result for result in self.results if result.group == CORRECT and not result.passes)
 
-    def explained(self, dtype: str) -> Mapping[str, int]:
-        """Number of killed bugs of the second catalogue for each `ScoredProgram.explanation`."""
-        kinds = [result.explanation for result in self.of(dtype, INDEPENDENT) if result.killed]
+    def explained(self, dtype: str, group: str = INDEPENDENT) -> Mapping[str, int]:
+        """Number of killed bugs of a group for each `ScoredProgram.explanation`."""
+        kinds = [result.explanation for result in self.of(dtype, group) if result.killed]
         return {kind: kinds.count(kind) for kind in EXPLANATIONS}
 
     @property
     def met(self) -> bool:
         """Whether all are killed, no correct program is blamed, and in each format at least 95 % are named right.
 
-        In the second catalogue enough must be killed and explained, and next to none by what is not confirmed.
+        In the groups of `USEFUL` enough must be killed and explained, and next to none by what is not confirmed.
         """
-        if any(result.group == INDEPENDENT for result in self.results):
-            return not self.false_alarms and all(map(self._independent_met, self.dtypes))
+        if self.useful:
+            met = (self._useful_met(dtype, group) for dtype in self.dtypes for group in self.useful)
+            return not self.false_alarms and all(met)
         tallies = [self.tally(dtype, *GROUPS) for dtype in self.dtypes]
         return not self.missed and not self.false_alarms and all(t.named >= NAMED * t.total for t in tallies)
 
-    def _independent_met(self, dtype: str) -> bool:
-        tally, explained = self.tally(dtype, INDEPENDENT), self.explained(dtype)
+    @property
+    def useful(self) -> tuple[str, ...]:
+        """The groups of `USEFUL` that were scored."""
+        return tuple(group for group in USEFUL if any(result.group == group for result in self.results))
+
+    def _useful_met(self, dtype: str, group: str) -> bool:
+        tally, explained = self.tally(dtype, group), self.explained(dtype, group)
         useful = sum(explained[kind] for kind in ("named", "confirmed", "measured"))
-        enough = tally.killed >= KILLED * tally.total and useful >= USEFUL * tally.total
+        enough = tally.killed >= KILLED * tally.total and useful >= USEFUL[group] * tally.total
         return enough and explained["unconfirmed"] <= UNCONFIRMED * tally.total
 
 
@@ -201,6 +223,8 @@ Job = tuple[str, str]
 
 def group(program: Program) -> str:
     """The part of the score that a program belongs to."""
+    if program.framework:
+        return {"wrong": GRADIENTS, "triples": TRIPLES, "right": CORRECT}[program.function.__module__.split(".")[-2]]
     if not program.named:
         return CORRECT
     if program.distributed:
@@ -232,19 +256,26 @@ def _distributed() -> Mapping[str, Program]:
 def _program(name: str) -> Program:
     """The program with this id, whose catalogue may need a package that others do not."""
     known = {**programs(), **independent_programs()}
-    return known[name] if name in known else _distributed()[name]
+    return known[name] if name in known else gradient_programs().get(name) or _distributed()[name]
 
 
 def jobs(
-    ids: Sequence[str] = (), dtypes: Sequence[str] = DTYPES, catalogue: str = "known", ranks: int = 1
+    ids: Sequence[str] = (),
+    dtypes: Sequence[str] = DTYPES,
+    catalogue: str = "known",
+    ranks: int = 1,
+    wrong_alone: bool = False,
 ) -> tuple[Job, ...]:
     """The programs to verify, each in each format in which it is wrong.
 
-    Without `ids` these are all programs; those whose shards are for another number of ranks are left out. Raises
+    Without `ids` these are all programs; those whose shards are for another number of ranks are left out, and with
+    `wrong_alone` the correct ones. Raises
     `InputError` for an id that does not exist, or if none of the programs is wrong in these formats.
     """
     runnable = [
-        one for one in chosen(ids, programs(catalogue)) if len(one.options.get("shards", "").split(",")) in (1, ranks)
+        one
+        for one in chosen(ids, programs(catalogue))
+        if len(one.options.get("shards", "").split(",")) in (1, ranks) and not (wrong_alone and group(one) == CORRECT)
     ]
     wanted = tuple((program.id, dtype) for program in runnable for dtype in dtypes if dtype in program.dtypes)
     if not wanted:
@@ -254,11 +285,13 @@ def jobs(
     return wanted
 
 
-def measure(todo: Iterable[Job], suite: str = "quick", processes: int = 0, ranks: int = 1) -> Iterator[ScoredProgram]:
+def measure(
+    todo: Iterable[Job], suite: str = "quick", processes: int = 0, ranks: int = 1, leave_out: bool = False
+) -> Iterator[ScoredProgram]:
     """Verify the programs of `jobs`, group by group; `in_order` puts them in the order of the jobs.
 
     `suite` is the corpus. `processes` work side by side; 0: as many as there are processors, 1: this one. `ranks` is
-    the number of ranks for programs of several.
+    the number of ranks for programs of several. `leave_out`: each is searched without its right diagnosis.
     """
     from nceref.engine.processes import in_processes
     from nceref.engine.settings import process_count
@@ -267,7 +300,8 @@ def measure(todo: Iterable[Job], suite: str = "quick", processes: int = 0, ranks
     workers = min(processes or max(process_count() // ranks, 1), len(listed))
     # Several groups for each worker, so that all are done at about the same time.
     groups = alike(listed, most=math.ceil(len(listed) / (4 * workers)))
-    yield from chain.from_iterable(in_processes(_score_all, groups, repeat(suite), repeat(ranks), processes=workers))
+    options = (repeat(suite), repeat(ranks), repeat(leave_out))
+    yield from chain.from_iterable(in_processes(_score_all, groups, *options, processes=workers))
 
 
 def alike(todo: Iterable[Job], most: int) -> list[list[Job]]:
@@ -288,9 +322,9 @@ def in_order(results: Iterable[ScoredProgram], todo: Iterable[Job]) -> tuple[Sco
     return tuple(by_job[job] for job in todo)
 
 
-def _score_all(group: Sequence[Job], suite: str, ranks: int) -> list[ScoredProgram]:
+def _score_all(group: Sequence[Job], suite: str, ranks: int, leave_out: bool) -> list[ScoredProgram]:
     with _kept(group, ranks) as child:
-        return [score_program(job, suite, ranks, child) for job in group]
+        return [score_program(job, suite, ranks, child, leave_out) for job in group]
 
 
 def _kept(group: Sequence[Job], ranks: int) -> Any:
@@ -304,33 +338,37 @@ def _kept(group: Sequence[Job], ranks: int) -> Any:
     return kept_ranks(ranks)
 
 
-def score_program(job: Job, suite: str, ranks: int = 1, child: Any = None) -> ScoredProgram:
+def score_program(job: Job, suite: str, ranks: int = 1, child: Any = None, leave_out: bool = False) -> ScoredProgram:
     """Verify one program, as a caller would who intends what its author did.
 
-    `child` has processes that have run another program of several ranks. The verdict is ``error`` where anything
-    raised.
+    `child` has processes that have run another program of several ranks. `leave_out`: the search goes without the
+    conventions of the right diagnosis. The verdict is ``error`` where anything raised.
     """
     name, dtype = job
-    program, start = _program(name), time.perf_counter()
+    program, seconds, start = _program(name), 0.0, time.process_time()
     # Sorted on both sides, since a diagnosis gives its conventions in the order of the closed list.
     right = {expected(program), *(tuple(sorted(other.split("+"))) for other in program.also)}
+    part = LEFT_OUT if leave_out else group(program)
+    before = search.LEFT_OUT.set(frozenset(chain.from_iterable(right)) if leave_out else frozenset())
     try:
         report = _verified(program, dtype, suite, ranks, child)
+        seconds = time.process_time() - start
         # The verdict stands without an explanation, but an error of the search is one of the verifier.
         if "error" in report.search:
             report = replace(report, verdict="error", reason=report.search["sentence"])
         explanations = report.diagnosis or report.limits
         fits = [tuple(sorted(one.id.split("+"))) in right for one in explanations]
-        apart = group(program) == INDEPENDENT and fits[:1] == [False]
-        confirmed = apart and _confirmed(program, dtype, suite, explanations[0])
+        confirmed = part in USEFUL and fits[:1] == [False] and _confirmed(program, dtype, suite, explanations[0])
     except Exception as error:  # whatever it is, the bug is missed, and the page gives the reason
         reason = f"{type(error).__name__}: {error}"
         report, explanations, fits, confirmed = Report(name, program.loss, "error", 1, reason), (), [], False
+    finally:
+        search.LEFT_OUT.reset(before)
     return ScoredProgram(
         id=name,
         loss=program.loss,
         dtype=dtype,
-        group=group(program),
+        group=part,
         expected="+".join(expected(program)),
         verdict=report.verdict,
         diagnoses=tuple(one.id for one in explanations),
@@ -338,9 +376,10 @@ def score_program(job: Job, suite: str, ranks: int = 1, child: Any = None) -> Sc
         right=fits[:1] == [True],
         among=any(fits),
         errors=sum(result.status == "error" for result in report.results) or int(report.verdict == "error"),
-        seconds=time.perf_counter() - start,
+        seconds=seconds,
         limited=bool(report.limits),
         confirmed=confirmed,
+        calls=report.search.get("calls", 0),
     )
 
 
@@ -352,7 +391,8 @@ def _verified(program: Program, dtype: str, suite: str, ranks: int, child: Any) 
     if program.distributed:
         options |= {"framework": "torch", "ranks": ranks, **program.options}
         return verify_with(program.address, program.loss, child=child, training=False, **options)
-    return verify_with(target(program), program.loss, training=False, framework="numpy", **options)
+    options["framework"] = program.framework or "numpy"
+    return verify_with(target(program), program.loss, training=False, **options)
 
 
 def _confirmed(program: Program, dtype: str, suite: str, diagnosis: Diagnosis) -> bool:
@@ -362,7 +402,8 @@ def _confirmed(program: Program, dtype: str, suite: str, diagnosis: Diagnosis) -
     if diagnosis.predicts is None:
         return False
     options = {"dtype": dtype, "suite": suite, "seed": 1, **intended(program)}
-    return diagnosis.predicts(observe(target(program), loss=program.loss, framework="numpy", **options))
+    framework = program.framework or "numpy"
+    return diagnosis.predicts(observe(target(program), loss=program.loss, framework=framework, **options))
 
 
 def intended(program: Program) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The score of the verifier: its page, and its record for programs."""
 
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -7,7 +8,6 @@ from typing import Any
 from mutants.score import (
     CORRECT,
     GROUPS,
-    INDEPENDENT,
     KILLED,
     NAMED,
     UNCONFIRMED,
@@ -26,7 +26,7 @@ def score_page(score: Score) -> Page:
     for dtype in score.dtypes:
         _table(page, score, dtype)
     misnamed = [t for t in score.results if t.group in GROUPS and t.killed and not t.right]
-    unconfirmed = [t for t in score.results if t.group == INDEPENDENT and t.killed and t.explanation == "unconfirmed"]
+    unconfirmed = [t for t in score.results if t.group in USEFUL and t.killed and t.explanation == "unconfirmed"]
     _listed(page, "Not killed", score.missed)
     _listed(page, "Not named", misnamed)
     _listed(page, "Not confirmed", unconfirmed)
@@ -36,23 +36,36 @@ def score_page(score: Score) -> Page:
         f"\nTarget {met}: {_target(score)}, no false alarm.",
         style="green" if score.met else "red",
     )
-    programs = counted(len(score.results), "program")
-    page.print(f"{programs}, {sum(t.seconds for t in score.results):.1f} s of work", style="dim")
+    page.print()
+    page.table(_costs(score.results), right=(False, True, True, False), styles=("bold", "", "", "dim"))
     return page
 
 
+def _costs(results: Sequence[ScoredProgram]) -> list[tuple[str, str, str, str]]:
+    """Calls and CPU seconds of a program: the median, and the most with the program that needs them."""
+    lines = [(counted(len(results), "program"), "median", "longest", "")]
+    for name, pattern in (("calls", "{:.0f}"), ("seconds", "{:.2f}")):
+        each = {result: getattr(result, name) for result in results}
+        worst = max(each, key=lambda result: each[result])
+        middle, most = (pattern.format(x) for x in (statistics.median(each.values()), each[worst]))
+        lines.append((name if name == "calls" else "CPU seconds", middle, most, worst.id))
+    return lines
+
+
 def _target(score: Score) -> str:
-    if any(result.group == INDEPENDENT for result in score.results):
-        return f"{KILLED:.0%} killed, {USEFUL:.0%} explained, at most {UNCONFIRMED:.0%} by what is not confirmed"
+    if score.useful:
+        share = " and ".join(f"{USEFUL[group]:.0%}" for group in score.useful)
+        return f"{KILLED:.0%} killed, {share} explained, at most {UNCONFIRMED:.0%} by what is not confirmed"
     return f"all killed, at least {NAMED:.0%} named right"
 
 
 def _table(page: Page, score: Score, dtype: str) -> None:
-    independent = score.tally(dtype, INDEPENDENT)
-    if independent.total:
-        counts = {"killed": independent.killed, **score.explained(dtype)}
-        shares = [(kind, str(n), f"{n / independent.total:.1%}") for kind, n in counts.items()]
-        page.table([(dtype, str(independent.total), ""), *shares], right=(False, True, True), styles=("bold", "", ""))
+    for group in score.useful:
+        if total := score.tally(dtype, group).total:
+            counts = {"killed": score.tally(dtype, group).killed, **score.explained(dtype, group)}
+            shares = [(kind, str(n), f"{n / total:.1%}") for kind, n in counts.items()]
+            head = (f"{group}, {dtype}", str(total), "")
+            page.table([head, *shares], right=(False, True, True), styles=("bold", "", ""))
     rows = {name: score.tally(dtype, name) for name in GROUPS}
     rows["all"] = score.tally(dtype, *GROUPS)
     lines: list[tuple[str, ...]] = [(dtype, "mutants", "killed", "named first", "among three")]
@@ -95,7 +108,9 @@ def score_record(score: Score) -> dict[str, Any]:
         "by_dtype": tallies,
         "false_alarms": len(score.false_alarms),
         "correct_variants": sum(result.group == CORRECT for result in score.results),
-        "explained": {dtype: dict(score.explained(dtype)) for dtype in score.dtypes},
+        "explained": {
+            dtype: {group: dict(score.explained(dtype, group)) for group in score.useful} for dtype in score.dtypes
+        },
         "trials": [_result_record(result) for result in score.results],
     }
 
@@ -107,4 +122,4 @@ def _result_record(result: ScoredProgram) -> dict[str, Any]:
 
 
 def _groups() -> Mapping[str, tuple[str, ...]]:
-    return {**{name: (name,) for name in (*GROUPS, INDEPENDENT)}, "all": GROUPS}
+    return {**{name: (name,) for name in (*GROUPS, *USEFUL)}, "all": GROUPS}

@@ -19,6 +19,7 @@ EMPTY: Record = {
     "losses": [],
     "thread": "",
     "seen": "",
+    "wrong": [],
     "named": [],
     "also": [],
     "group": "",
@@ -28,7 +29,7 @@ EMPTY: Record = {
     "file": "",
 }
 """Default values, which a line of the file leaves out."""
-CATALOGUES = ("independent", "distributed")
+CATALOGUES = ("independent", "gradients", "distributed")
 """Folders of the catalogue with programs of their own score; the others are the known bugs."""
 
 
@@ -88,6 +89,7 @@ def page_of(record: Record) -> Page:
 def _facts(record: Record) -> Iterable[tuple[str, str]]:
     yield "losses", ", ".join(record["losses"])
     yield "reported in", record["thread"] or record["seen"]
+    yield "wrong gradients", ", ".join(record["wrong"])
     yield "right", " or ".join(["+".join(record["named"]), *record["also"]])
     yield "intended", ", ".join(f"{name}={value}" for name, value in record["settings"].items())
     options = record["options"].items()

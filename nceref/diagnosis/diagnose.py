@@ -17,6 +17,7 @@ from nceref.diagnosis.fresh import NO_CALLS, FreshCalls
 from nceref.diagnosis.gaps import VALUE, diagnosis, gaps, usable
 from nceref.diagnosis.intended import options_of
 from nceref.diagnosis.localize import Located, localized
+from nceref.diagnosis.options import is_listed
 from nceref.diagnosis.refute import explained, explained_apart, holds
 from nceref.diagnosis.rounding import repeated
 from nceref.diagnosis.triage import triage
@@ -52,7 +53,7 @@ def diagnose(
     answered = [o for o in observations if not o.probe.skip and not o.outcome.trouble]
     if (again := repeated(_failing(answered), calls)) is not None:
         return (_not_repeatable(*again),)
-    arithmetic = triage(answered, calls=calls)
+    arithmetic = tuple(one for one in triage(answered, calls=calls) if is_listed(one.id.split("+")))
     tried = explained(answered, calls)
     candidates = tried.kept
     local = Located()

@@ -1,6 +1,7 @@
 """A convention and what it is set to: the unit of the search."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from nceref.diagnosis.conventions import CONVENTIONS
@@ -31,10 +32,19 @@ class Option(NamedTuple):
 _RANK = {id: place for place, id in enumerate(CONVENTIONS)}
 
 
+LEFT_OUT: ContextVar[frozenset[str]] = ContextVar("LEFT_OUT", default=frozenset())
+"""Conventions that the search does without, as if they were not on the closed list."""
+
+
+def is_listed(ids: Iterable[str]) -> bool:
+    """Whether none of these conventions is left out."""
+    return LEFT_OUT.get().isdisjoint(ids)
+
+
 def options(ids: tuple[str, ...], most: int = 1000) -> Iterator[Option]:
     """Every setting of the conventions, in the order of the closed list, at most so many of each.
 
     `ids`: of conventions. `most`: settings of each, the most usual first.
     """
-    for id in sorted(set(ids), key=_RANK.__getitem__):
+    for id in sorted(set(ids) - LEFT_OUT.get(), key=_RANK.__getitem__):
         yield from (Option(id, value) for value in CONVENTIONS[id].settings[:most])

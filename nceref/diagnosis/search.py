@@ -20,7 +20,7 @@ from nceref.diagnosis.features import zero_row
 from nceref.diagnosis.gaps import usable
 from nceref.diagnosis.gradients import with_gradients
 from nceref.diagnosis.large_cases import on_all
-from nceref.diagnosis.options import Option, options
+from nceref.diagnosis.options import Option, is_listed, options
 from nceref.diagnosis.solve import solved
 
 Structure = tuple[Option, ...]
@@ -51,7 +51,8 @@ def explanations(observations: Iterable[Observation]) -> tuple[Explanation, ...]
     if not analyses:
         return ()
     explained = [whole for one in _values(analyses) for whole in with_gradients(one, analyses)]
-    explained = [whole for one in explained if (whole := on_all(one, analyses, large))]
+    # Conventions of gradients are read off them, whatever is listed.
+    explained = [whole for one in explained if is_listed(one.ids) and (whole := on_all(one, analyses, large))]
     # What explains the gradients too stands first.
     explained.sort(key=lambda e: (not e.gradient, len(e.options), [o.rank for o in e.options], e.residual))
     return tuple(_different(explained, analyses)[:MOST])
@@ -93,6 +94,7 @@ def _values(analyses: list[CaseAnalysis]) -> list[Explanation]:
     departing.sort(key=lambda a: -a.bits(a.usual))
     ordered = departing + [a for a in analyses if not a.departs]
     for survivors in _candidate_sets(ordered, analyses[0]):
+        survivors = [chosen for chosen in survivors if is_listed(o.id for o in chosen)]
         kept = [e for e in (_verified(chosen, ordered) for chosen in survivors) if e]
         if kept:
             return _distinct(kept)

@@ -72,8 +72,8 @@ def test_the_command_lists_shows_and_prints_json():
     (record,) = json.loads(run(command, ["nt-xent-own-logit-kept", "--json"]).output)
     assert (record["named"], record["losses"]) == (["self-contrast-kept"], ["nt_xent"])
     assert set(record) == {
-        "id", "sentence", "losses", "thread", "seen", "named", "also", "group", "settings", "options", "dtypes",
-        "file",
+        "id", "sentence", "losses", "thread", "seen", "wrong", "named", "also", "group", "settings", "options",
+        "dtypes", "file",
     }  # fmt: skip
 
 
@@ -86,7 +86,9 @@ def test_the_command_scores_and_fails_on_a_missed_target(monkeypatch):
     assert score["by_dtype"]["float64"]["all"]["named"] == 1
     assert set(score["trials"][0]) == {
         "id", "loss", "dtype", "group", "expected", "verdict", "said", "reason", "right", "among", "errors", "seconds",
-        "killed", "named", "confirmed", "explanation",
+        "calls", "killed", "named", "confirmed", "explanation",
     }  # fmt: skip
-    monkeypatch.setattr("mutants.score.measure", lambda todo, suite, ranks: [scored(verdict="conforms", diagnoses=())])
+    monkeypatch.setattr(
+        "mutants.score.measure", lambda todo, suite, ranks, leave_out: [scored(verdict="conforms", diagnoses=())]
+    )
     assert run(command, ["score", "nt-xent-own-logit-kept"]).exit_code == 1

@@ -1,0 +1,1 @@
+"""Programs with three changes each, in different stages of the loss."""
