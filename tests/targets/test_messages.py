@@ -94,7 +94,7 @@ PLAIN = st.recursive(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(PLAIN)
 def test_plain_values_arrive_as_they_are(value):
     number, content = read_frame(BytesIO(packed(7, value)).read, Limits(1 << 30, 0))
