@@ -11,36 +11,40 @@ from tools.machines import __main__ as commands
 from tools.machines import functions, lines, vectors
 from tools.machines.lines import LEVELS, Line, State, level_lines, need_two_levels, state
 
-HERE = state(Line("as it is"))
+
+@pytest.fixture(scope="module")
+def here():
+    """What takes effect on this machine as it is."""
+    return state(Line("as it is"))
 
 
-def test_each_level_is_switched_off_with_all_above_it():
-    names = HERE.levels
-    switched = [set(line.variables[LEVELS].split()) - set(os.environ.get(LEVELS, "").split())
-                for line in list(level_lines())[1:]]  # fmt: skip
+@pytest.fixture(scope="module")
+def levels():
+    return list(level_lines())
+
+
+def test_each_level_is_switched_off_with_all_above_it(here, levels):
+    names = here.levels
+    switched = [set(line.variables[LEVELS].split()) - set(os.environ.get(LEVELS, "").split()) for line in levels[1:]]
     assert switched == [set(names[i:]) for i in reversed(range(len(names)))]
-    lowest = list(level_lines())[-1]
-    assert state(lowest).levels == () or not names
-
-
-def test_levels_are_nowhere_written_down():
+    assert state(levels[-1]).levels == () or not names
+    # No level is written down.
     text = "".join(path.read_text(encoding="utf-8") for path in (lines.ROOT / "tools/machines").glob("*.py"))
-    assert not [name for name in HERE.levels if name in text]
+    assert not [name for name in names if name in text]
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
+def test_a_line_that_does_not_take_effect_is_skipped_with_its_reason(here, monkeypatch):
+    baseline = (here.effects["baseline"] or ["X"])[0]
+    assert state(Line("x", {LEVELS: baseline}, effect={"levels": ["X"]})).reason
+    done = subprocess.CompletedProcess((), 0, json.dumps(here.effects))
+    monkeypatch.setattr(Line, "started", lambda *_, **more: done)
+    for line, reason in (
         (Line("x", effect={"kernel": "Pentium"}), "kernel should be Pentium, and "),
         (Line("x", effect={"levels": ["VAX"]}), "levels should be VAX, and "),
-        (Line("x", {LEVELS: (HERE.effects["baseline"] or ["X"])[0]}, effect={"levels": ["X"]}), ""),
         (Line("x", python="/nowhere/python"), "there is no /nowhere/python; make test-machines makes it"),
-    ],
-    ids=["kernel", "level", "baseline", "environment"],
-)
-def test_a_line_that_does_not_take_effect_is_skipped_with_its_reason(line, reason):
-    assert reason in state(line).reason
-    assert str(state(line)).startswith("skipped: ")
+    ):
+        assert reason in state(line).reason
+        assert str(state(line)).startswith("skipped: ")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="processes end by signals")
@@ -112,9 +116,8 @@ print(hashlib.sha256(b"".join(x.tobytes() for x in points)).hexdigest())
 """
 
 
-def test_the_points_of_a_function_are_the_same_under_every_line():
-    ends = [list(level_lines())[i] for i in (0, -1)]
-    first, last = (line.started(["-c", HASHES], capture_output=True).stdout for line in ends)
+def test_the_points_of_a_function_are_the_same_under_every_line(levels):
+    first, last = (levels[i].started(["-c", HASHES], capture_output=True).stdout for i in (0, -1))
     assert first == last
     assert len(first.strip()) == 64
 

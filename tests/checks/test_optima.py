@@ -11,7 +11,8 @@ from slow import partly_slow
 from sweep import sweep
 
 from nceref import losses
-from nceref.checks.expect import expected_readings
+from nceref.checks import expect
+from nceref.checks.expect import Reading, expected_readings
 from nceref.checks.locate import locate
 from nceref.checks.optima import sigmoid_optimum
 from nceref.errors import InputError
@@ -23,6 +24,21 @@ ALL = losses.all_losses()
 M = Mpmath(120)
 """The smallest values, of 1e-56, leave more than 50 of these digits."""
 UP = [[1.0, 0.0]]
+
+
+@pytest.fixture
+def without_chance(monkeypatch):
+    """The mean over random rows takes most of the time, and optimum, bounds and collapse do not depend on it."""
+    whole = expect._reading
+
+    def reading(expectation, sizes):
+        if expectation.situation != "chance":
+            return whole(expectation, sizes)
+        # It may depend on each of them, so that none is refused.
+        sizes.read.update(sizes.values)
+        return Reading("chance", None, "", "left out")
+
+    monkeypatch.setattr(expect, "_reading", reading)
 
 
 def readings(name, given):
@@ -145,6 +161,7 @@ def least_on_the_way(given):
     return min(at(M.context.mpf(0)), at(low), at(M.context.mpf(1)))
 
 
+@pytest.mark.usefixtures("without_chance")
 @pytest.mark.parametrize("step", partly_slow((5, 1), (5).__eq__, "15 seconds; the others are of the same forms"))
 def test_an_arrangement_attains_each_optimum_in_every_setting(step):
     checked, absent = {}, []
@@ -186,7 +203,7 @@ def test_an_infimum_that_logits_approach_is_no_optimum():
         assert readings(name, {"classes": 1})["optimum"].value == 0
 
 
-@sweep("n", [2, 3, 6, 50])
+@sweep("n", [2, 3, 6, 20])
 def test_a_trained_scale_and_bias_bring_the_sigmoid_loss_to_0_without_attaining_it(n):
     values = []
     for scale in (1.0, 10.0, 100.0):
@@ -275,6 +292,7 @@ def test_a_policy_that_no_reading_knows_is_refused():
     assert readings_of_what_is_read("uniformity", {"n": 6, "dim": 3, "include_diagonal": True}) == ()
 
 
+@pytest.mark.usefixtures("without_chance")
 @sweep("name", ALL)
 def test_rows_of_many_makes_stay_within_the_bounds_in_every_setting(name):
     rng, loss = np.random.default_rng(0), ALL[name].declaration
@@ -304,6 +322,7 @@ def batch_near(rng, loss, dim, noise):
     return out
 
 
+@pytest.mark.usefixtures("without_chance")
 @sweep("name", [n for n, loss in ALL.items() if n != "uniformity"
                 and any(e.situation == "collapse" for e in loss.declaration.expectations)])  # fmt: skip
 def test_equal_rows_read_collapse_in_every_setting(name):
@@ -371,15 +390,17 @@ DESCENTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.usefixtures("without_chance")
 @sweep(("name", "arrays", "fixed", "sizes"), DESCENTS)
 def test_descent_from_random_rows_ends_at_the_optimum_and_never_below(name, arrays, fixed, sizes):
     scalars = {k: v for k, v in fixed.items() if not isinstance(v, np.ndarray)}
     known = readings(name, {**scalars, **sizes})
-    least = least_by_descent(name, arrays, fixed, 2)
+    # Descent stalls at kinks: where the angle is 0, negatives are equally hard, or a clamp begins.
+    smooth = name in ("supcon_in", "cosface", "siglip")
+    least = least_by_descent(name, arrays, fixed, 2 if smooth else 1)
     floor = max(r.value for s, r in known.items() if s in ("optimum", "lower bound") and r.value is not None)
     assert least >= floor - 1e-9 * max(1, floor)
-    # Descent stalls at kinks: where the angle is 0, negatives are equally hard, or a clamp begins.
-    if known["optimum"].value is not None and name in ("supcon_in", "cosface", "siglip"):
+    if known["optimum"].value is not None and smooth:
         assert least <= floor + 1e-4
 
 

@@ -16,6 +16,8 @@ from slow import partly_slow
 from nceref import cli
 
 QUICK = [example for example in EXAMPLES if example.quick]
+FIRST = list({e.words.split()[0]: e for e in reversed(QUICK)}.values())
+"""One of each command."""
 BY_NAME = {environment.name: environment for environment in ENVIRONMENTS}
 ENCODED = [e for e in ENVIRONMENTS if e.variables.keys() == {"PYTHONIOENCODING"}]
 WIDTHS = [e.name for e in ENVIRONMENTS if e.variables.keys() == {"COLUMNS"}]
@@ -70,24 +72,24 @@ OFTEN = {"COLUMNS=²", "NCEREF_THREADS=x", "PYTHONIOENCODING=ascii", "full disk"
 
 
 @pytest.mark.parametrize(
-    "environment",
+    ("environment", "examples"),
     partly_slow(
-        HERE,
-        lambda environment: environment.name in OFTEN,
-        "pages and streams are tested by themselves in tests/output, and five environments run every example",
+        [*((e, FIRST) for e in HERE if e.name in OFTEN), *((e, QUICK) for e in HERE)],
+        lambda case: case[1] is FIRST,
+        "pages and streams are tested by themselves in tests/output, and one example of each command runs",
     ),
-    ids=lambda environment: environment.name,
+    ids=lambda x: x.name if isinstance(x, Environment) else str(len(x)),
 )
-def test_every_quick_example_in_this_process(environment, tmp_path, monkeypatch):
+def test_quick_examples_in_this_process(environment, examples, tmp_path, monkeypatch):
     fill(tmp_path)
     monkeypatch.chdir(tmp_path)
     make_small(monkeypatch.setattr)
     results = []
-    for example in QUICK:
+    for example in examples:
         with pytest.MonkeyPatch.context() as patch:
             results.append(run_here(environment, example, patch))
     assert signal.getsignal(signal.SIGPIPE) is signal.SIG_IGN
-    assert wrong(environment, QUICK, results) == []
+    assert wrong(environment, examples, results) == []
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="pseudo-terminals, /proc and /dev/full of Linux")

@@ -21,6 +21,7 @@ from nceref.verification.audit import audit
 from nceref.verification.manifest import recognize
 from nceref.verification.manifest.run import ManifestResult
 from nceref.verification.report import Report
+from nceref.verification.vectors import store
 from nceref.verification.vectors.store import DATA, folder_files, read_vectors
 
 TARGETS = """
@@ -281,10 +282,10 @@ EXAMPLES = (
         keys={"[]": "columns, name, rows, source, title", "[].rows[].alpha K": "computed, published, verdict"},
     ),
     Example("verify --conventions"),
-    Example("verify targets.py:loss --loss cross_entropy --suite full --dtype float32 --list-cases"),
+    Example("verify targets.py:loss --loss cross_entropy --suite quick --dtype float32 --list-cases"),
     Example(
         "verify targets.py:loss --loss cross_entropy --call f(logits,target,temperature) --framework numpy --device cpu"
-        " --algorithm log1p --seed 1 --timeout 60 --case seven-0.5 --explain --json -",
+        " --algorithm log1p --seed 1 --timeout 60 --suite quick --case seven-0.5 --explain --json -",
         json="-",
         keys=REPORT | {"": f"bounds, {REPORT['']}"},
     ),
@@ -374,7 +375,7 @@ def recorded_files():
 
 
 def make_small(setattr=setattr):
-    """Small sizes: one experiment on little data, two losses to be identified as, one peer that is always right."""
+    """Small sizes: little data, two losses to be identified as, vectors read once, one peer that is always right."""
     study = experiment_page.experiments()["long-tail"]
     more = {k: v for k, v in study.run.keywords.items() if k not in ("data", "training")}
     more |= {"data": few_samples, "training": Training((32, 16, 8), 4, 6, 1e-3)}
@@ -388,8 +389,16 @@ def make_small(setattr=setattr):
     # Whether the system has means to isolate is another test's concern.
     for module in (child, request):
         setattr(module, "isolation", lambda folder: Isolation("bubblewrap"))
+    setattr(store, "read_vectors", _read_once)
     agrees = Report("supcontrast", "supcon_out", "conforms", 0, "all is as it should be")
     setattr(audit, "verify_manifest", lambda given, **_: tuple(ManifestResult(e, agrees) for e in given.targets))
+
+
+_OWN = cache(lambda losses: read_vectors(losses=losses))
+
+
+def _read_once(folder=None, losses=()):
+    return _OWN(losses) if folder is None else read_vectors(folder, losses)
 
 
 def few_samples(seed):

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,6 @@ from tools.machines.lines import KERNEL, KERNELS, LEVELS, THREADS, Line, level_l
 
 pytestmark = pytest.mark.machine
 TESTS = Path(__file__).parents[1]
-LOWEST = list(level_lines())[-1]
-BASELINE = Line("baseline", {**LOWEST.variables, KERNEL: KERNELS[-1], THREADS: "1"})
 QUICK = (
     "tables --format json",
     "certify simple nce",
@@ -24,6 +23,7 @@ QUICK = (
     "verify programs.py:doubled --loss info_nce --json -",
     "verify programs.py:right --loss info_nce --dtype float64 --dtype float32 --json -",
 )
+REPLAYED = ("quadrants --steps 3 --temperature 0.2", "experiment long-tail --seeds 1 --json -")
 
 
 def outputs(folder, line, chosen=None):
@@ -51,32 +51,47 @@ def differences(one, other):
                 yield f"nceref {words}, {name}:\n" + "\n".join(shown[:8])
 
 
-def compared(tmp_path, chosen):
-    if state(BASELINE).reason:
-        pytest.skip(state(BASELINE).reason)
-    here, there = (outputs(tmp_path / name, line, chosen) for name, line in (("here", Line("")), ("there", BASELINE)))
-    assert list(differences(here, there)) == []
-    return here
+@cache
+def baseline():
+    """The lowest level of NumPy with the smallest kernel of the BLAS, and what takes effect there."""
+    *_, lowest = level_lines()
+    line = Line("baseline", {**lowest.variables, KERNEL: KERNELS[-1], THREADS: "1"})
+    return line, state(line)
 
 
-def test_a_few_commands_print_the_same_under_the_lowest_level_and_another_kernel(tmp_path):
-    assert compared(tmp_path, QUICK).keys() == set(QUICK)
+def on_both(folder, chosen=None):
+    """What commands print as the machine is, and under the baseline."""
+    line, effects = baseline()
+    if effects.reason:
+        pytest.skip(effects.reason)
+    return [outputs(folder / each.name, each, chosen) for each in (Line("here"), line)]
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    return on_both(tmp_path_factory.mktemp("printed"), [*QUICK, *REPLAYED])
+
+
+def test_a_few_commands_print_the_same_under_the_lowest_level_and_another_kernel(printed):
+    same = [{words: each[words] for words in QUICK} for each in printed]
+    assert list(differences(*same)) == []
 
 
 @pytest.mark.slow(reason="each example and whole tables, twice; the commands above have numbers of every kind")
 def test_all_commands_print_the_same_under_the_lowest_level_and_another_kernel(tmp_path):
-    assert compared(tmp_path, None).keys() == set(commands())
+    here, there = on_both(tmp_path)
+    assert list(differences(here, there)) == []
+    assert here.keys() == set(commands())
 
 
-@pytest.mark.parametrize("words", ["quadrants --steps 3 --temperature 0.2", "experiment long-tail --seeds 1 --json -"])
-def test_a_replay_names_its_kernel(tmp_path, words):
-    assert words.startswith(REPLAYS)
-    for line in (Line("here"), LOWEST):
-        text = outputs(tmp_path / line.name, line, [words])[words]["output"]
-        effects = state(line).effects
-        levels = " ".join([*effects["baseline"], *effects["levels"]])
-        assert f"NumPy {effects['numpy']} ({levels})" in " ".join(text.split())
-        assert effects["blas"][0]["kernel"] in text
+def test_a_replay_names_its_kernel(printed):
+    for line, each in zip((state(Line("here")), baseline()[1]), printed, strict=True):
+        levels = " ".join([*line.effects["baseline"], *line.levels])
+        for words in REPLAYED:
+            assert words.startswith(REPLAYS)
+            text = each[words]["output"]
+            assert f"NumPy {line.effects['numpy']} ({levels})" in " ".join(text.split())
+            assert line.effects["blas"][0]["kernel"] in text
 
 
 def test_a_difference_is_seen_and_a_time_is_none():
@@ -85,4 +100,4 @@ def test_a_difference_is_seen_and_a_time_is_none():
     assert len(list(differences(one, other))) == 1
     same = [TIMES.sub(r"\1", text) for text in ('"seconds": 0.25, 3 cases', '"seconds": 0.5, 3 cases')]
     assert same[0] == same[1]
-    assert LEVELS in BASELINE.variables or not state(Line("")).levels
+    assert LEVELS in baseline()[0].variables or not state(Line("")).levels

@@ -75,7 +75,7 @@ PLAIN = st.recursive(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(PLAIN)
 def test_plain_values_arrive_as_they_are(value):
     message = unpacked(packed(7, value))

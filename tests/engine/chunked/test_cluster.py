@@ -15,13 +15,19 @@ import pytest
 from nceref import InputError, losses
 from nceref.errors import ClusterError
 
-da = pytest.importorskip("dask.array", reason="Dask is not installed: pip install 'nceref[dask]'")
-dask = pytest.importorskip("dask")
-distributed = pytest.importorskip("distributed", reason="distributed is not installed: pip install 'nceref[dask]'")
-
 pytestmark = pytest.mark.slow
 RNG = np.random.default_rng(3)
 X, Y = RNG.standard_normal((2, 240, 8))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def packages():
+    """Imported by the tests alone: it takes seconds, and `make test` collects this file and runs none of it."""
+    global da, dask, distributed
+    da, dask, distributed = (
+        pytest.importorskip(name, reason=f"{name} is not installed: pip install 'nceref[dask]'")
+        for name in ("dask.array", "dask", "distributed")
+    )
 
 
 @pytest.fixture

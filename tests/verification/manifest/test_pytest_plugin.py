@@ -177,13 +177,13 @@ def test_a_manifest_is_a_suite_in_two_workers(tmp_path):
 def test_names_of_a_manifest_are_printed_without_control_characters(tmp_path):
     write_project(tmp_path)
     (tmp_path / "strange.toml").write_text(STRANGE)
-    for workers in ((), ("-n", "1", "--dist", "loadgroup")):
-        done = child(tmp_path, "-m", "pytest", "-p", "no:cacheprovider", "--nceref", "strange.toml", "-vrA", *workers)
-        assert done.returncode == 1, done.stdout + done.stderr
-        printed = done.stdout + done.stderr
-        assert r"a\x1b[31mb\u202ec\x1b]0;d\x07 ::error::e-value" in printed
-        # Of each target a test has run: a reason, a package that is missing, and a key that there is not.
-        for word in (r"f\x1b[32mg", r"h\x1b[33mi", r"j\x1b[34mk", r"l\x1b[35mm"):
-            assert word in printed, word
-        assert [c for c in printed if not c.isprintable() and c != "\n"] == []
-        assert [line for line in printed.splitlines() if line.startswith("::")] == []
+    words = ("--nceref", "strange.toml", "-vrA", "-n", "1", "--dist", "loadgroup")
+    done = child(tmp_path, "-m", "pytest", "-p", "no:cacheprovider", *words)
+    assert done.returncode == 1, done.stdout + done.stderr
+    printed = done.stdout + done.stderr
+    assert r"a\x1b[31mb\u202ec\x1b]0;d\x07 ::error::e-value" in printed
+    # Of each target a test has run: a reason, a package that is missing, and a key that there is not.
+    for word in (r"f\x1b[32mg", r"h\x1b[33mi", r"j\x1b[34mk", r"l\x1b[35mm"):
+        assert word in printed, word
+    assert [c for c in printed if not c.isprintable() and c != "\n"] == []
+    assert [line for line in printed.splitlines() if line.startswith("::")] == []

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from functools import cache
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -49,8 +50,14 @@ def vectors(folder):
     return read_vectors(folder)
 
 
+READ_ONCE = cache(read_vectors)
+
+
 @pytest.fixture
-def judged(folder, vectors, tmp_path):
+def judged(folder, vectors, tmp_path, monkeypatch):
+    # The folder stays as it is, and most of the time goes into reading it.
+    monkeypatch.setattr(compare_vectors, "read_vectors", READ_ONCE)
+
     def judged(lines, **about):
         reports = compare(folder, answers.written(tmp_path / "run.jsonl", vectors.sha256, lines, **about))
         # The folder has two losses, and most tests answer one.
