@@ -191,8 +191,12 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         args = [*ALIASES.get(args[0], args[:1]), *args[1:]]
         if args[0] not in COMMANDS and not args[0].startswith("-"):
-            from nceref.registry import unknown
+            from nceref.output.text import printable
+            from nceref.registry import names_object, unknown
 
+            if names_object(args[0]):
+                msg = f"{printable(args[0])} is no command; to check it: nceref verify {printable(args[0])}"
+                raise click.UsageError(msg)
             error = unknown("command", args[0], tuple(COMMANDS), "nceref --help")
             raise error
         return super().resolve_command(ctx, args)

@@ -47,13 +47,21 @@ _GROUPS = {
 }
 
 
+def _one_target(context: click.Context, parameter: click.Parameter, words: tuple[str, ...]) -> str | None:
+    if len(words) > 1:
+        meant = f"; an object in a file is {words[0]}:{words[1]}" if words[0].endswith(".py") else ""
+        msg = f"give one TARGET, got {len(words)}: {' '.join(words)}{meant}; several targets are listed in a manifest"
+        raise click.UsageError(msg)
+    return words[0] if words else None
+
+
 @click.command(
     cls=GroupedOptions,
     groups=_GROUPS,
     short_help="Judge an implementation, and name what is different.",
     epilog=_EXITS,
 )
-@click.argument("target", required=False)
+@click.argument("target", metavar="[TARGET]", nargs=-1, callback=_one_target)
 @click.option("--loss", help="The reference: a name of `nceref losses`, or FILE.py:NAME.")
 @click.option(
     "--set",
@@ -150,7 +158,7 @@ def _loss_is_known(target: str | None, given: dict[str, Any]) -> bool:
     return bool(given["loss"]) or find(target or "") is not None
 
 
-_OF_IDENTIFYING = {"target", "call", "init", "settings", "framework", "timeout", "isolate", "json_file"}
+_OF_IDENTIFYING = {"target", "call", "init", "settings", "framework", "timeout", "isolate", "shape", "json_file"}
 
 
 def _identify(context: click.Context, target: str, given: dict[str, Any]) -> int:
@@ -170,7 +178,8 @@ def _identify(context: click.Context, target: str, given: dict[str, Any]) -> int
     except TargetError as error:
         echo(f"Error: {error}", err=True)
         return TARGET_FAILED
-    show_report({"json": lambda: json_text([record(one) for one in tried])}, given, lambda: page_of(target, tried))
+    command = command_of(context)
+    show_report({"json": lambda: json_text([record(one) for one in tried])}, given, lambda: page_of(target, tried, command))
     return CONFORMS if tried[0].report.ok else DIFFERS
 
 

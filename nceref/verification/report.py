@@ -9,6 +9,7 @@ from nceref.errors import NcerefError
 from nceref.output.json_text import json_text
 from nceref.output.pages import Page
 from nceref.output.text import harmless
+from nceref.targets.arguments import SUCH_AS
 from nceref.verification import page as layout
 from nceref.verification.report_data import ReportData
 
@@ -138,15 +139,27 @@ def verdict_of(report: Report, page: Page | None = None) -> Page:
         page.print(circumstances, style="dim")
     if words := report.environment.get("containment"):
         page.print(words, style="dim")
-    page.print(f"\n{report.verdict.upper()}: {report.reason}", style=_COLORS[report.verdict])
+    _print_reason(page, f"{report.verdict.upper()}: {report.reason}", style=_COLORS[report.verdict])
     return page
+
+
+def _print_reason(page: Page, text: str, style: str = "") -> None:
+    """A sentence; options at its end stand in a line of their own, to be copied."""
+    words, _, options = text.rpartition(": --")
+    if not words or "; " in options:
+        page.print(f"\n{text}", style=style)
+    else:
+        page.print(f"\n{words}:", style=style)
+        page.print(f"  --{options}", wrap=False)
 
 
 def rest_of(report: Report, page: Page | None = None, printed: str = "") -> Page:
     """The rest of `page_of`, after the verdict; `printed` is the reason that was printed before, if it was."""
     page = page or Page()
     if printed and report.reason != printed:
-        page.print(f"\n{report.reason}")
+        # The sentence went on from somewhere: what stands above is not printed again.
+        added = report.reason.removeprefix(printed.partition(SUCH_AS)[0]).lstrip(";, ")
+        _print_reason(page, f"{added[:1].upper()}{added[1:]}")
     for diagnosis in report.diagnosis:
         layout.print_diagnosis(page, diagnosis)
     if words := report.search.get("sentence"):
