@@ -178,8 +178,8 @@ def _identify(context: click.Context, target: str, given: dict[str, Any]) -> int
     except TargetError as error:
         echo(f"Error: {error}", err=True)
         return TARGET_FAILED
-    command = command_of(context)
-    show_report({"json": lambda: json_text([record(one) for one in tried])}, given, lambda: page_of(target, tried, command))
+    page = page_of(target, tried, command_of(context))
+    show_report({"json": lambda: json_text([record(one) for one in tried])}, given, lambda: page)
     return CONFORMS if tried[0].report.ok else DIFFERS
 
 
