@@ -26,7 +26,7 @@ Exit status
 \b
 Examples
   nceref verify my_losses.py:nt_xent --loss nt_xent
-  nceref verify my_losses.py:NTXent --loss nt_xent --init temperature=0.07
+  nceref verify my_losses.py:NTXent --loss nt_xent
   nceref verify my_losses.py:clip_loss --loss clip --ranks 2,3
   nceref verify my_losses.py:f --loss supcon_out --set labels=given \\
       --call "f(torch.cat([embeddings]), labels)"

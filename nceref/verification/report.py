@@ -1,10 +1,13 @@
 """The report of a verification: verdict, explanation and every judged quantity; as text, JSON, JUnit XML and HTML."""
 
+import json
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
+from nceref.cases.records import Diagnosis
 from nceref.errors import NcerefError
 from nceref.output.json_text import json_text
 from nceref.output.pages import Page
@@ -175,6 +178,25 @@ def rest_of(report: Report, page: Page | None = None, printed: str = "") -> Page
         for line in report.scope.lines():
             page.print(line)
     return page
+
+
+def as_of_manifest(report: Report) -> Report:
+    """The report of a target of a manifest, which has keys in place of options to intend a difference."""
+    return replace(report, diagnosis=tuple(map(_intended_in_manifest, report.diagnosis)))
+
+
+def _intended_in_manifest(diagnosis: Diagnosis) -> Diagnosis:
+    """The diagnosis with how to intend it in a manifest, which has keys in place of options."""
+    if diagnosis.intend.startswith(option := "--expected-failures FILE"):
+        return replace(diagnosis, intend=diagnosis.intend.replace(option, "expected_failures"))
+    words = shlex.split(diagnosis.intend)
+    given = list(zip(words[::2], words[1::2], strict=True))
+    settings = [text.partition("=") for option, text in given if option == "--set"]
+    table = ", ".join(f"{name} = {json.dumps(value)}" for name, _, value in settings)
+    keys = {option.removeprefix("--"): json.dumps(text) for option, text in given if option != "--set"}
+    lines = [f"set = {{{table}}}"] * bool(table)
+    lines += [f"dtypes = [{text}]" if key == "dtype" else f"{key} = {text}" for key, text in keys.items()]
+    return replace(diagnosis, intend=" and ".join(lines))
 
 
 def explanation_of(report: Report, command: str = "") -> str:
