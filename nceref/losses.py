@@ -244,7 +244,7 @@ def get_loss(name: str) -> LossFunction:
         If there is none; the message names the nearest ones, or the file, the attribute and what was expected there.
     """
     text = str.__str__(name) if isinstance(name, str) else shown(name)
-    if not registry.names_own_loss(text):
+    if not registry.names_object(text):
         return _get_loss(text)
     file = Path(text.rpartition(":")[0])
     # A file that has changed is another loss.

@@ -48,8 +48,8 @@ def discover(package: str, attribute: str, kind: type[Any]) -> Mapping[str, Any]
     return MappingProxyType(declarations)
 
 
-def names_own_loss(text: str) -> bool:
-    """Whether a name of a loss is that of a file or a module to execute, and not one of the package."""
+def names_object(text: str) -> bool:
+    """Whether a word is that of a file or a module to execute, and not a name of the package."""
     return ":" in text or text.endswith(".py")
 
 
@@ -69,6 +69,7 @@ def own_loss(text: str) -> Loss:
     declaration = getattr(declaration, "declaration", declaration)
     if not isinstance(declaration, Loss):
         msg = f"`loss` must name a declaration, NAME = nceref.spec.Loss(...); {text} is {shown(declaration)}"
+        msg += f"; to check an implementation: nceref verify {text}" if callable(declaration) else ""
         raise InputError(msg)
     if not (isinstance(declaration.name, str) and declaration.name.isidentifier()):
         msg = f"`loss`: the `name` of {text} must be a Python name, got {shown(declaration.name)}"

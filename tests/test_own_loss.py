@@ -158,7 +158,7 @@ def test_an_error_names_file_attribute_and_what_was_expected(folder, old):
     ("text", "message"),
     [
         ("my_rince.py", "must say which object of my_rince.py is meant: my_rince.py:LOSS"),
-        ("my_rince.py:plan", "must name a declaration, NAME = nceref.spec.Loss"),
+        ("my_rince.py:plan", "to check an implementation: nceref verify my_rince.py:plan"),
         ("nowhere:LOSS", "no module 'nowhere', neither in "),
     ],
 )

@@ -82,7 +82,7 @@ function offer(id, text, type) {
 
 function answered({ error, line, verdict, reason, ...rest }) {
   if (error) {
-    show({ verdict: "Not judged", reason: error, bad: true, ...rest });
+    show({ verdict: "Not checked", reason: error, bad: true, ...rest });
     if (line) mark(line);
   } else {
     show({ verdict: verdict.toUpperCase(), reason, bad: verdict === "differs" || verdict === "error", ...rest });
@@ -107,15 +107,15 @@ function heard({ data }) {
 
 // What a browser says of a script that it cannot load helps nobody.
 function unloaded() {
-  end(`Python could not be loaded from ${new URL(RELEASE).host}. Check the network, or judge the loss in a terminal: ` +
+  end(`Python could not be loaded from ${new URL(RELEASE).host}. Check the network, or check the loss in a terminal: ` +
     `nceref verify FILE:FUNCTION --loss ${get("loss").value}`);
-  get("verdict").textContent = "Not judged";
+  get("verdict").textContent = "Not checked";
 }
 
 function judge() {
   const seconds = Number(get("limit").value);
-  get("status").textContent = "It is being judged …";
-  timer = setTimeout(() => end(`It did not return within ${seconds} s, and was stopped. A loop that does not end?`), 1000 * seconds);
+  get("status").textContent = "Checking …";
+  timer = setTimeout(() => end(`The loss did not return within ${seconds} s and was stopped. Is there an endless loop?`), 1000 * seconds);
   worker.postMessage({
     kind: "judge", source: get("source").value, name: get("name").value.trim(), loss: get("loss").value, suite: get("suite").value,
   });

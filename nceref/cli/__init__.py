@@ -141,10 +141,10 @@ def _end_of_pipe() -> int:
 
 GROUPS = {
     "Check my loss": {
-        "verify": "Judge an implementation, and name what is different.",
+        "verify": "Check an implementation, and name its bug.",
         "init": "Write a manifest of the losses of a package.",
         "vectors": "Reference vectors for implementations in any language.",
-        "expect": "Say what a loss should read, and what a reading means.",
+        "expect": "Print the value that a loss should have, and what yours means.",
     },
     "What the papers say": {
         "losses": "List the losses, or show all about one.",
@@ -158,7 +158,7 @@ GROUPS = {
     },
     "Check nceref itself": {
         "check": "Check the losses against formulas and theorems.",
-        "mutants": "List known bugs, show one, or score the verifier on them.",
+        "mutants": "List known bugs, show one, or measure how many are found.",
     },
 }
 """Purposes of users, each with its commands, the likeliest first, and a line on what each command does."""
@@ -191,8 +191,12 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         args = [*ALIASES.get(args[0], args[:1]), *args[1:]]
         if args[0] not in COMMANDS and not args[0].startswith("-"):
-            from nceref.registry import unknown
+            from nceref.output.text import printable
+            from nceref.registry import names_object, unknown
 
+            if names_object(args[0]):
+                msg = f"{printable(args[0])} is no command; to check it: nceref verify {printable(args[0])}"
+                raise click.UsageError(msg)
             error = unknown("command", args[0], tuple(COMMANDS), "nceref --help")
             raise error
         return super().resolve_command(ctx, args)

@@ -14,7 +14,7 @@ from nceref.cli.common import FINDING, echo, echo_json, show
 def check(context: click.Context, /, names: tuple[str, ...], certify: bool, second_engine: bool, as_json: bool) -> None:
     """Check all losses, or each LOSS, against their exact formulas, declared properties and relations.
 
-    With `--certify`, print what part of the derived bound errors are below, in float64 and float32. The formula of a
+    With `--certify`, print errors as parts of the derived bounds, in float64 and float32. The formula of a
     loss runs in ball arithmetic, and its derivatives in the same balls, until every value and every entry of a gradient
     is known to round to one float64. That needs python-flint: pip install 'nceref[certify]'.
 

@@ -1,4 +1,4 @@
-"""`nceref expect`: what a loss should read, and what a reading means."""
+"""`nceref expect`: the value that a loss should have, and what a value means."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from nceref.cli.common import FINDING, echo_json, show
 
 
 @click.command(
-    short_help="Say what a loss should read, and what a reading means.",
+    short_help="Print the value that a loss should have, and what yours means.",
     epilog="\b\nWhy am I stuck at 6.236?\n  nceref expect --loss nt_xent --n 256 --temperature 0.07 --value 6.236",
 )
 @click.option("--loss", "name", required=True, help="A name of `nceref losses`, or FILE.py:NAME, which is executed.")
@@ -17,15 +17,15 @@ from nceref.cli.common import FINDING, echo_json, show
 @click.option("--logit-scale", metavar="S", help="1/T, for a loss with a logit scale or a temperature.")
 @click.option("--dim", metavar="D", help="Features of an embedding.")
 @click.option("--set", "more", metavar="NAME=VALUE", multiple=True, help="Another size or scalar, as in classes=100.")
-@click.option("--value", metavar="X", help="What yours reads: tell which situation that is.")
+@click.option("--value", metavar="X", help="The value of your loss: say which of these it is.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object.")
 @click.pass_context
 def expect(
     context: click.Context, /, name: str, more: tuple[str, ...], value: str | None, as_json: bool, **given: str | None
 ) -> None:
-    """Say what a loss should read at chance, at collapse and at the optimum, and between which bounds.
+    """Print the value that a loss should have at chance, at collapse and at the optimum, and its bounds.
 
-    The exit status is 1 if no batch can read the value.
+    The exit status is 1 if no batch can have the value of --value.
     """
     from nceref.checks.expect import expected_readings
     from nceref.checks.locate import locate

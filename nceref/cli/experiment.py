@@ -7,8 +7,8 @@ from nceref.cli.common import echo_json, json_file, show, wrote
 
 @click.command(short_help="Run a small analogue of a published result.")
 @click.argument("name", required=False)
-@click.option("--seeds", metavar="N", type=int, help="How many; the experiment says how many by default.")
-@click.option("--first-seed", metavar="SEED", type=int, help="The first of them.  [default: 1000]")
+@click.option("--seeds", metavar="N", type=int, help="Number of seeds; each experiment has its own default.")
+@click.option("--first-seed", metavar="SEED", type=int, help="First seed.  [default: 1000]")
 @json_file("Print a record; with FILE, write it beside the page.")
 @click.option(
     "--out",
@@ -19,10 +19,10 @@ from nceref.cli.common import echo_json, json_file, show, wrote
 def experiment(
     name: str | None, seeds: int | None, first_seed: int | None, json_file: str | None, out: str | None
 ) -> None:
-    """Train small encoders with the losses of NAME, and say which published statements show up; no NAME: list them.
+    """Train small encoders with the losses of NAME, and say which published statements show up.
 
-    The data are drawn, or the handwritten digits of scikit-learn: pip install 'nceref[experiments]'. A run takes less
-    than a minute or two, and prints the same on the same platform.
+    Without NAME, list the experiments. The data are drawn, or the handwritten digits of scikit-learn: pip install
+    'nceref[experiments]'. A run takes at most one or two minutes, and the same platform prints the same numbers.
     """
     from nceref.cli import experiment_page
     from nceref.engine.settings import process_count

@@ -7,8 +7,15 @@ from nceref.cli.common import FINDING, echo, file_name, output_file, show, wrote
 
 @click.command(short_help="Write a manifest of the losses of a package.")
 @click.argument("package", type=file_name)
-@click.option("--out", metavar="FILE", type=output_file, default="nceref.toml", show_default=True, help="- prints it.")
-@click.option("--force", is_flag=True, help="Replace a FILE that is there.")
+@click.option(
+    "--out",
+    metavar="FILE",
+    type=output_file,
+    default="nceref.toml",
+    show_default=True,
+    help="The manifest; - prints it.",
+)
+@click.option("--force", is_flag=True, help="Replace an existing FILE.")
 @click.option(
     "--timeout",
     type=float,
@@ -17,7 +24,7 @@ from nceref.cli.common import FINDING, echo, file_name, output_file, show, wrote
     metavar="S",
     help="Seconds for importing one module, and for one call.",
 )
-@click.option("--isolate", is_flag=True, help="Without network, and without files that the package can change.")
+@click.option("--isolate", is_flag=True, help="Run PACKAGE without network and write access.")
 @click.pass_context
 def init(context: click.Context, /, package: str, out: str, force: bool, timeout: float, isolate: bool) -> None:
     """Recognize the losses of PACKAGE, and write a manifest for `nceref verify` and `pytest --nceref`.

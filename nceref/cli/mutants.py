@@ -7,7 +7,7 @@ from nceref.cli.common import FINDING, echo_json, show, suites
 SCORE = "score"
 
 
-@click.command(short_help="List known bugs, show one, or score the verifier on them.")
+@click.command(short_help="List known bugs, show one, or measure how many are found.")
 @click.argument("words", metavar="[score] [ID]...", nargs=-1)
 @click.option(
     "--dtype",
@@ -33,7 +33,7 @@ SCORE = "score"
 @click.option(
     "--ranks",
     type=click.IntRange(2, 64),
-    help="Programs of several ranks, in PyTorch; score them on so many.",
+    help="Programs of several ranks, in PyTorch; score them on this many.",
 )
 @click.option(
     "--leave-one-out",
@@ -57,7 +57,7 @@ def mutants(
 
     `nceref mutants score` runs all of them, or each ID, through `nceref verify` and counts how many are found and how
     many are named right; for that it needs a clone of the repository, where the programs are. The exit status is 1 if a
-    mutant survives, if fewer than 95 % are named right, or if a correct program is called wrong. Of the independent
+    bug is not found, if fewer than 95 % are named right, or if a correct program is called wrong. Of the independent
     catalogue, 99 % must be found, 75 % explained, and at most 1 % explained by what another seed does not confirm;
     of the catalogue `gradients`, 90 % of the wrong gradients and 80 % of the programs with three changes must be
     explained. With `--leave-one-out` nothing need be. With `--ranks`, each program is what one rank runs on its rows.

@@ -28,7 +28,7 @@ def _numbers(_: click.Context, option: click.Parameter, text: str | None) -> tup
     "--temperatures",
     metavar="LOW,HIGH",
     callback=_numbers,
-    help="Of your own case; the second panel goes from HIGH / 3 up to infinity. [default: 0.01,1]",
+    help="Temperatures of your own case; the second panel goes from HIGH / 3 up to infinity. [default: 0.01,1]",
 )
 @figure_formats
 def plot_limits(

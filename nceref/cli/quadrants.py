@@ -20,9 +20,15 @@ _IN_FILE = ("seed", "temperature", "steps", "dtype", "confounder", "save")
 
 
 @click.command(short_help="Replay the toy run on four quadrants.", epilog=_EPILOG)
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the published script.")
-@click.option("--temperature", metavar="T", type=float, multiple=True, help="May be repeated.  [default: published]")
-@click.option("--steps", type=int, default=10_000, show_default=True, help="Of each run.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the published script.")
+@click.option(
+    "--temperature",
+    metavar="T",
+    type=float,
+    multiple=True,
+    help="Temperature of a run; may be repeated.  [default: published]",
+)
+@click.option("--steps", type=int, default=10_000, show_default=True, help="Steps of each run.")
 @click.option("--dtype", type=click.Choice(["float32", "float64"]), default="float32", show_default=True)
 @click.option("--confounder", is_flag=True, help="Hold rate / temperature fixed, not the rate.")
 @click.option("--out", type=click.Path(), help="Folder for the pictures: SVG, PNG and an animation.")
@@ -34,11 +40,11 @@ _IN_FILE = ("seed", "temperature", "steps", "dtype", "confounder", "save")
 def quadrants(
     context: click.Context, /, out: str | None, animate: float | None, json_file: str | None, **given: Any
 ) -> None:
-    """Train the encoder of source 003 on its 100 points, and say what its statements are worth.
+    """Train the encoder of source 003 on its 100 points, and check the statements of that source.
 
-    By default the six published runs. Samples, weights and indices are those of the original program for any seed;
-    which indices a run gets depends on how many steps were drawn before it, so that a temperature alone is another
-    run. The exit status is 1 if a run diverges.
+    The default is the six published runs. For any seed, samples, weights and indices are those of the original
+    program. The indices of a run depend on the runs before it: with --temperature, a run differs from the published one
+    of that temperature. The exit status is 1 if a run diverges.
     """
     from nceref.output import files
 

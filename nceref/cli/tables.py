@@ -20,15 +20,15 @@ from nceref.cli.common import echo, echo_json, echo_json_text, show
 @click.option(
     "--digits",
     type=click.IntRange(1, 17),
-    help="Significant digits of computed numbers; LaTeX else has those of the published number, or six. Published ones "
-    "stay as printed, and verdicts compare all digits.",
+    help="Significant digits of computed numbers; default in LaTeX: as many as the published number, or six. Published "
+    "numbers stay as printed, and verdicts compare all digits.",
 )
 @click.option("--out", type=click.Path(file_okay=False), help="Write one file for each table into this folder.")
 @click.option("--list", "only_names", is_flag=True, help="Print the names and titles of the tables.")
 def tables(names: tuple[str, ...], form: str, digits: int | None, out: str | None, only_names: bool) -> None:
     """Recompute the published tables, all or those with a NAME, and compare them entry by entry.
 
-    Above several tables as text stands how many of their published numbers agree, and which do not.
+    The text of several tables begins with how many of their published numbers agree, and which do not.
     """
     from nceref.output import files
     from nceref.registry import choose, discover

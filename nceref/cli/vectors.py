@@ -14,7 +14,7 @@ _FORMATS = click.Choice(["float64", "float32", "bfloat16", "float16"])
 def vectors() -> None:
     """Inputs with proven outputs and allowed errors, for implementations that Python cannot call.
 
-    `nceref vectors compare` judges what an implementation made of them.
+    `nceref vectors compare` checks the answers of an implementation.
     """
 
 
@@ -22,7 +22,7 @@ def vectors() -> None:
 @click.argument("losses", metavar="[LOSS]...", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: the manifest, or one object for each case.")
 def list_(losses: tuple[str, ...], as_json: bool) -> None:
-    """List how many cases each loss has, or the cases of each LOSS with how many known bugs they see."""
+    """List how many cases each loss has, or the cases of each LOSS with the number of known bugs that they find."""
     from nceref.cli import vectors_page
     from nceref.verification.vectors.ranks_file import read_ranks
     from nceref.verification.vectors.store import read_vectors
@@ -42,7 +42,7 @@ def list_(losses: tuple[str, ...], as_json: bool) -> None:
 @click.argument("id_", metavar="ID")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: the record as it is exported.")
 def info(id_: str, as_json: bool) -> None:
-    """Show the inputs of one case, its proven outputs, what errors are allowed, and which known bugs it sees."""
+    """Show the inputs of one case, its proven outputs, the allowed errors, and the known bugs that it finds."""
     from nceref.cli import vectors_page
     from nceref.registry import choose
     from nceref.verification.vectors.ranks_file import ranks_record, read_ranks
@@ -64,17 +64,17 @@ def info(id_: str, as_json: bool) -> None:
 
 @vectors.command(short_help="Write vectors for another program to read.")
 @click.option("--loss", "losses", metavar="LOSS", multiple=True, help="May be repeated.  [default: all]")
-@click.option("--dtype", type=_FORMATS, help="Only the cases of this format, with what it is allowed.")
+@click.option("--dtype", type=_FORMATS, help="Only the cases of this format, with its allowed errors.")
 @click.option(
     "--format",
     "format_",
     type=click.Choice(["json", "npz", "safetensors", "c-header"]),
     default="json",
     show_default=True,
-    help="Another one stands beside the JSON.",
+    help="Write this format as well; JSON is always written.",
 )
-@click.option("--full", is_flag=True, help="Large cases with all rows of their gradients; takes minutes.")
-@click.option("--out", type=click.Path(file_okay=False), required=True, help="Folder.")
+@click.option("--full", is_flag=True, help="Include all rows of the gradients of large cases; takes minutes.")
+@click.option("--out", type=click.Path(file_okay=False), required=True, help="Write into this folder.")
 def export(losses: tuple[str, ...], dtype: str | None, format_: str, full: bool, out: str) -> None:
     """Write MANIFEST.json and a file for each loss; docs/vectors.md has the format."""
     from nceref.verification.vectors.export import export
@@ -90,7 +90,7 @@ def export(losses: tuple[str, ...], dtype: str | None, format_: str, full: bool,
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def check(context: click.Context, folder: str | None, losses: tuple[str, ...], as_json: bool) -> None:
-    """Check the vectors of this package, or those in FOLDER: checksums, contents, and the formulas anew.
+    """Check the vectors of this package, or those in FOLDER: checksums, contents and numbers.
 
     Numbers of small cases are enclosed again, by python-flint (pip install 'nceref[certify]') or, without it, by
     decimals; large cases are compared with the program. The exit status is 1 if a number is contradicted, 7 if a file
@@ -146,13 +146,13 @@ Example
 """
 
 
-@vectors.command(short_help="Judge recorded outputs on reference vectors.", epilog=_EPILOG)
+@vectors.command(short_help="Check the answers of a program to reference vectors.", epilog=_EPILOG)
 @click.argument("vectors", type=click.Path())
 @click.argument("outputs", type=click.Path())
 @report_files
 @click.pass_context
 def compare(context: click.Context, /, vectors: str, outputs: str, **given: Any) -> None:
-    """Judge OUTPUTS, what an implementation answered on VECTORS, the folder that `nceref vectors export` wrote.
+    """Check OUTPUTS, the answers of a program to VECTORS, the folder that `nceref vectors export` wrote.
 
     OUTPUTS are lines of JSON: first the manifest that was read, then, in any order, a line for each case. Without
     "grad" the value alone is judged. The report is that of `nceref verify`.

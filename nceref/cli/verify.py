@@ -26,7 +26,7 @@ Exit status
 \b
 Examples
   nceref verify my_losses.py:nt_xent --loss nt_xent
-  nceref verify my_losses.py:NTXent --loss nt_xent --init temperature=0.07
+  nceref verify my_losses.py:NTXent --loss nt_xent
   nceref verify my_losses.py:clip_loss --loss clip --ranks 2,3
   nceref verify my_losses.py:f --loss supcon_out --set labels=given \\
       --call "f(torch.cat([embeddings]), labels)"
@@ -47,13 +47,21 @@ _GROUPS = {
 }
 
 
+def _one_target(context: click.Context, parameter: click.Parameter, words: tuple[str, ...]) -> str | None:
+    if len(words) > 1:
+        meant = f"; an object in a file is {words[0]}:{words[1]}" if words[0].endswith(".py") else ""
+        msg = f"give one TARGET, got {len(words)}: {' '.join(words)}{meant}; several targets are listed in a manifest"
+        raise click.UsageError(msg)
+    return words[0] if words else None
+
+
 @click.command(
     cls=GroupedOptions,
     groups=_GROUPS,
-    short_help="Judge an implementation, and name what is different.",
+    short_help="Check an implementation, and name its bug.",
     epilog=_EXITS,
 )
-@click.argument("target", required=False)
+@click.argument("target", metavar="[TARGET]", nargs=-1, callback=_one_target)
 @click.option("--loss", help="The reference: a name of `nceref losses`, or FILE.py:NAME.")
 @click.option(
     "--set",
@@ -82,12 +90,12 @@ _GROUPS = {
 @click.option(
     "--badge", "badge_file", metavar="FILE", type=output_file, help="Write how many of them pass, as a small SVG."
 )
-@click.option("--conventions", is_flag=True, help="List what implementations differ in, and exit.")
+@click.option("--conventions", is_flag=True, help="List the known bugs and conventions, and exit.")
 @click.option("--all", "everything", is_flag=True, help="Audit the known targets that are installed.")
 @click.option("--checkout", metavar="NAME=PATH", multiple=True, help="A repository that --all audits as well.")
 @click.pass_context
 def verify(context: click.Context, /, target: str | None, everything: bool, **given: Any) -> None:  # fmt: skip
-    """Judge TARGET, `file.py:name` or `package.module:name`: a function, a class or a module object.
+    """Check TARGET, `file.py:name` or `package.module:name`: a function, a class or a module object.
 
     Its value and gradients are compared with those of the reference, --loss, within bounds on rounding errors that are
     computed for each case. If they differ, the report names the convention or bug that explains the difference.
@@ -95,14 +103,14 @@ def verify(context: click.Context, /, target: str | None, everything: bool, **gi
     Without --loss, TARGET is compared with every loss whose inputs fit, and the report names the nearest one. The exit
     status is 0 if TARGET is exactly that loss, 1 if it is not, and 4 if it could not be run as any.
 
-    Without TARGET, all targets of a manifest are judged: of nceref.toml in the working folder, or of [tool.nceref] in
-    its pyproject.toml.
+    Without TARGET, all targets of a manifest are checked: nceref.toml in the working folder, or [tool.nceref] in its
+    pyproject.toml.
 
     A class is constructed with the arguments of --init. Known targets, such as lightly.loss:NTXentLoss, need no
     options. A program of another language is cmd:"./impl --serve"; it answers one JSON object a line.
 
-    TARGET is executed, with all rights that you have, and so is the file of --loss if it is one of your own: judge no
-    program that you do not trust, or use --isolate. It isolates TARGET alone, and so refuses a file of --loss.
+    TARGET is executed with your rights, and so is a file that --loss names: check no program that you do not trust, or
+    use --isolate. It isolates only TARGET, and refuses a file that --loss names.
     """
     if given["conventions"]:
         from nceref.verification.page import conventions
@@ -146,7 +154,7 @@ def _loss_is_known(target: str | None, given: dict[str, Any]) -> bool:
     return bool(given["loss"]) or find(target or "") is not None
 
 
-_OF_IDENTIFYING = {"target", "call", "init", "settings", "framework", "timeout", "isolate", "json_file"}
+_OF_IDENTIFYING = {"target", "call", "init", "settings", "framework", "timeout", "isolate", "shape", "json_file"}
 
 
 def _identify(context: click.Context, target: str, given: dict[str, Any]) -> int:
@@ -166,7 +174,8 @@ def _identify(context: click.Context, target: str, given: dict[str, Any]) -> int
     except TargetError as error:
         echo(f"Error: {error}", err=True)
         return TARGET_FAILED
-    show_report({"json": lambda: json_text([record(one) for one in tried])}, given, lambda: page_of(target, tried))
+    page = page_of(target, tried, command_of(context))
+    show_report({"json": lambda: json_text([record(one) for one in tried])}, given, lambda: page)
     return CONFORMS if tried[0].report.ok else DIFFERS
 
 

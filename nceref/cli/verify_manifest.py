@@ -67,8 +67,8 @@ def _in_working_folder() -> str:
     path = find_manifest()
     if not path:
         msg = (
-            "give one TARGET, or --all; without these a manifest is read, and here is neither nceref.toml nor a"
-            " pyproject.toml with [tool.nceref]"
+            "TARGET is missing, such as file.py:name. To check many losses, write a manifest: nceref init PACKAGE."
+            " There is none here: neither nceref.toml, nor [tool.nceref] in a pyproject.toml"
         )
         raise click.UsageError(msg)
     return path

@@ -1,7 +1,7 @@
 r"""A formula of LaTeX as a line of text: Greek letters and signs as they are, fractions with a stroke.
 
 >>> text_of(r"-\frac1\tau\sum_{j\ge1}P_j=-\frac{1-P_+}\tau")
-'- 1/τ Σ_(j ≥ 1)P_j = - (1-P_+)/τ'
+'- 1/τ Σ_(j ≥ 1) P_j = - (1-P_+)/τ'
 """
 
 import re
@@ -36,7 +36,11 @@ _TOKEN = re.compile(r"\\[A-Za-z]+|\\.|\s+|.", re.DOTALL)
 def text_of(formula: str) -> str:
     """The formula in a line; a command without a sign of its own stands by its name."""
     line = "".join(_parts(iter([token for token in _TOKEN.findall(formula) if token != "&"])))
-    line = re.sub(r"(?<=[^\s(\[{,;=<>|^_/])\s*([=<>])\s*", r" \1 ", line)
+    # A sum, a limit or a maximum has its index beside it, and a space before what it is of.
+    line = re.sub(r"\b(lim|max|min|inf|sup) (?=_)", r"\1", line)
+    line = re.sub(r"(Σ_[a-z](?=[A-Z])|(?:max|min)_\w(?=\w)|(?:[ΣΠ]|lim|max|min)_\([^()]*\)(?=\w))", r"\1 ", line)
+    line = re.sub(r"(?<=[\w)])([-+]) +(?=\w)", r" \1 ", line)
+    line = re.sub(r"(?<=[^\s(\[{;=<>|^_/])\s*([=<>])\s*", r" \1 ", line)
     # An exponent of one letter ends where the next letter begins.
     line = re.sub(r"(\^\w)(?=[^\W\d_])", r"\1 ", re.sub(r" +", " ", line))
     return re.sub(r"(?<=[(\[]) +| +(?=[,;)\]])", "", re.sub(r" ?\0[ \0]*", "   ", line)).strip()

@@ -1,7 +1,7 @@
 """Matching of a target's parameters with the inputs of the loss: by name, by alias, by position."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from tokenize import TokenError
 from typing import Any
@@ -11,6 +11,16 @@ from nceref.errors import SignatureError, TargetError
 from nceref.output.words import as_code
 from nceref.spec import Array, Choice, Labels, Loss, Parameter, Scalar
 
+_ROWS, _FEATURES, _CLASSES = 8, 16, 5
+_CONSTRUCTED_WITH: dict[str, tuple[Any, str]] = {
+    "device": ("cpu", ""),
+    "rank": (0, ""),
+    "world_size": (1, ""),
+    **dict.fromkeys(("batch_size", "bs"), (_ROWS, "rows")),
+    **dict.fromkeys(("embedding_size", "embedding_dim", "feat_dim", "feature_dim", "in_features"), (_FEATURES, "rows")),
+    **dict.fromkeys(("num_classes", "n_classes", "out_features"), (_CLASSES, "classes")),
+}
+"""Arguments that a constructor may need, with what they are given, and which sizes of the cases that fixes."""
 _PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -84,7 +94,7 @@ _VARIADIC = frozenset({inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_K
 
 
 def match_by_name(
-    signature: inspect.Signature, given: Iterable[Parameter], chosen: Iterable[str], name: str, loss: str
+    signature: inspect.Signature, given: Iterable[Parameter], chosen: Iterable[str], name: str
 ) -> Arguments:
     """The arguments of a constructor, by name or alias only, and only inputs that need no graph.
 
@@ -96,11 +106,20 @@ def match_by_name(
     matched = _by_name(parameters, inputs, frozenset(chosen))
     missing = [n for n, p in parameters.items() if p.default is p.empty and n not in matched]
     if missing:
-        needed, them = " and ".join(map(as_code, missing)), "it" if len(missing) == 1 else "them"
-        remedy = " ".join(f"--init {each}=VALUE" for each in missing)
-        msg = f"{name} needs {needed}, and no scalar or setting of {loss} fits {them}: {remedy}"
-        raise TargetError(msg)
+        raise _unconstructed(name, missing)
     return Arguments(named=tuple(matched.items()), truths=_truths(parameters, matched, inputs))
+
+
+def constructed_with(needs: Sequence[str]) -> dict[str, Any]:
+    """The usual values of arguments that a constructor needs, and the shape of cases that fit them.
+
+    >>> constructed_with(["num_classes", "embedding_size", "margin"])
+    {'init': {'num_classes': 5, 'embedding_size': 16}, 'shape': (8, 16, 5)}
+    """
+    init = {name: _CONSTRUCTED_WITH[name][0] for name in needs if name in _CONSTRUCTED_WITH}
+    sizes = {_CONSTRUCTED_WITH[name][1] for name in init} - {""}
+    shape = (_ROWS, _FEATURES, _CLASSES) if "classes" in sizes else (_ROWS, _FEATURES)
+    return ({"init": init} if init else {}) | ({"shape": shape} if sizes else {})
 
 
 def _by_name(
@@ -190,6 +209,14 @@ def _unmatched(
     )
 
 
+def _unconstructed(name: str, missing: Sequence[str]) -> TargetError:
+    needed = " and ".join(map(as_code, missing))
+    usual = constructed_with(missing)
+    words = [f"--init {each}={usual.get('init', {}).get(each, 'VALUE')}" for each in missing]
+    words += [f"--shape {','.join(map(str, usual['shape']))}"] if "shape" in usual else []
+    return TargetError(f"{name} needs {needed}, and {UNKNOWN_TO_REFERENCE}: {' '.join(words)}")
+
+
 def _homeless(
     name: str,
     loss: str,
@@ -209,6 +236,8 @@ def _homeless(
     )
 
 
+UNKNOWN_TO_REFERENCE = "the reference has no such scalar or setting"
+"""In the reason of a class that cannot be constructed."""
 SUCH_AS = ", such as --call "
 """Words before the example of a call; where a call was tried, it replaces that example."""
 

@@ -109,7 +109,7 @@ class Callee:
         by_call = self.taken_by_call([p.name for p in given])
         needed = {n for n, p in self.constructor.parameters.items() if p.default is p.empty}
         free = [p for p in given if p.name not in by_call or any(match_input(n, [p.name]) for n in needed)]
-        construct = match_by_name(self.constructor, free, chosen, f"the constructor of {self.name}", self.loss.name)
+        construct = match_by_name(self.constructor, free, chosen, f"the constructor of {self.name}")
         if self.written is not None:
             used = {p.name: p.name for p in self.loss.parameters if p.name in self.written.names}
             return BoundCall(construct, Arguments(), used)
@@ -166,7 +166,7 @@ class Callee:
             return self.thing
         given = [p for p in self.loss.parameters if isinstance(p, Scalar | Choice)]
         words = {p.name: _typical(p) if isinstance(p, Scalar) else p.default for p in given} | {"reduction": "mean"}
-        construct = match_by_name(self.constructor, given, (), f"the constructor of {self.name}", self.loss.name)
+        construct = match_by_name(self.constructor, given, (), f"the constructor of {self.name}")
         return construct.handed(partial(self.thing, **self.presets), words)
 
     def _function(self, bound: BoundCall, inputs: Mapping[str, Any], placed: Callable[[Any], Any]) -> Any:

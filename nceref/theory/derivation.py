@@ -258,6 +258,15 @@ def tex(expression: Any) -> str:
             finally:
                 self._settings["diff_operator_latex"] = before
 
+        def _print_ExpBase(self, x: Any, exp: str | None = None) -> str:  # noqa: N802
+            # A fraction in an exponent is too small to read; over one number or letter, a stroke is as clear.
+            before = self._settings["fold_short_frac"]
+            self._settings["fold_short_frac"] = x.exp.as_numer_denom()[1].is_Atom
+            try:
+                return str(super()._print_ExpBase(x, exp=exp))
+            finally:
+                self._settings["fold_short_frac"] = before
+
         def _as_ordered_terms(self, x: Any, order: str | None = None) -> list[Any]:
             # A sum begins with what is added, as people write it.
             return sorted(super()._as_ordered_terms(x, order), key=lambda term: term.could_extract_minus_sign())

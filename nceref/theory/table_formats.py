@@ -134,15 +134,11 @@ def summary(tables: Iterable[Table], digits: int | None = None) -> Page:
 
     Computed numbers have 6 significant digits by default.
     """
-    judged = [entry for table in tables for entry in _judged(table)]
-    count = Counter(one for one, *_ in judged)
-    agree, unknown = count[Verdict.AGREES] + count[Verdict.PRINTED_DIGITS], count[Verdict.NOT_REPRODUCIBLE]
+    every = list(tables)
+    judged = [entry for table in every for entry in _judged(table)]
     page, show = Page(), table_cells.short(digits or _DIGITS[-1])
     page.print("All tables together", style="bold")
-    page.print(
-        f"{count.total()} published numbers: {agree} agree, {count.total() - agree - unknown} do not, {unknown} cannot"
-        " be computed here."
-    )
+    page.print(tally(every))
     for one in (Verdict.TRUNCATED, Verdict.FLOAT32_ARTIFACT, Verdict.WRONG):
         listed = [entry for entry in judged if entry[0] is one]
         for name, group in groupby(listed, key=lambda entry: entry[1]):
@@ -150,6 +146,14 @@ def summary(tables: Iterable[Table], digits: int | None = None) -> Page:
             lines = [(where, cell.published, show(cell.computed)) for _, _, where, cell in group]
             page.table(lines, header=[("entry", "published", "computed")], indent=GAP)
     return page
+
+
+def tally(tables: Iterable[Table]) -> str:
+    """How many of the published numbers of these tables agree."""
+    count = Counter(one for table in tables for one, *_ in _judged(table))
+    agree, unknown = count[Verdict.AGREES] + count[Verdict.PRINTED_DIGITS], count[Verdict.NOT_REPRODUCIBLE]
+    differ = count.total() - agree - unknown
+    return f"{count.total()} published numbers: {agree} agree, {differ} do not, {unknown} cannot be computed here."
 
 
 def _judged(table: Table) -> list[tuple[Verdict, str, str, Cell]]:

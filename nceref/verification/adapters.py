@@ -93,7 +93,7 @@ def adapted(
             return observed
 
         if not request.framework and _agrees(attempt, "", "numpy"):
-            return f"; --framework numpy gives the reference's value on {out_of(CASES, CASES, 'case')}"
+            return _works("--framework numpy", CASES)
         return suggestion(request.loss, request.settings, attempt)
 
 
@@ -154,14 +154,18 @@ def suggestion(loss: Loss, settings: Mapping[str, Any], attempt: Attempt) -> str
             count, troubles = len(observations), {o.outcome.trouble for o in observations}
             if not troubles - {""} and count:
                 if _right(observations):
-                    return f'; --call "{text}" gives the reference\'s value on {out_of(count, count, "case")}'
-                runs = runs or f'; --call "{text}" runs, with other values than the reference\'s'
+                    return _works(f'--call "{text}"', count)
+                runs = runs or f'; this call runs, but gives other values than the reference: --call "{text}"'
             if troubles & {"hangs", "dies", "exits"}:
                 return runs
             # Only what returns something else than a loss needs another output.
             if text == call and troubles != {"wrong-shape"}:
                 break
     return runs
+
+
+def _works(options: str, cases: int) -> str:
+    return f"; this gives the reference's value on {out_of(cases, cases, 'case')}: {options}"
 
 
 def _calls(loss: Loss, settings: Mapping[str, Any], keeps: Callable[[str], bool]) -> Iterator[str]:

@@ -14,6 +14,7 @@ from nceref.losses import all_losses
 from nceref.output.pages import GAP, Page
 from nceref.output.text import printable
 from nceref.output.words import counted, letters
+from nceref.targets.arguments import UNKNOWN_TO_REFERENCE
 from nceref.targets.call_expression import expression
 from nceref.targets.command_line import is_command
 from nceref.targets.process.child import ChildRunner
@@ -88,9 +89,11 @@ def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **opt
             tried = again + [candidate for candidate in tried if candidate.loss not in names]
     if not tried:
         ran = [reason for reason in reasons if reason.startswith("no case could be judged")]
-        # One reason for all of them is about the target itself: it cannot be loaded.
-        alone = ran[0] if ran else reasons[0] if len(set(reasons)) == 1 else ""
-        msg = f"{target}: {alone}" if alone else f"{target} fits the inputs of no loss; the last reason: {reasons[-1]}"
+        # One reason for all of them is about the target itself: it cannot be loaded, or not constructed.
+        own = len(set(reasons)) == 1 or all(UNKNOWN_TO_REFERENCE in reason for reason in reasons)
+        alone = ran[0] if ran else min(reasons, key=len) if own else ""
+        alone = alone if str(target) in alone else alone and f"{target}: {alone}"
+        msg = alone or f"{target} fits the inputs of no loss; the last reason: {reasons[-1]}"
         raise TargetError(msg)
     return tuple(tried)
 
@@ -158,10 +161,10 @@ def named_like(name: str, losses: Sequence[str]) -> str:
     return max(named, key=lambda loss: len(letters(loss)), default="")
 
 
-def page_of(target: Any, tried: tuple[Candidate, ...]) -> Page:
+def page_of(target: Any, tried: tuple[Candidate, ...], command: str = "") -> Page:
     """The page that says which loss the target is, with the best candidates.
 
-    `tried` has at least one candidate, the best first.
+    `tried` has at least one candidate, the best first. `command` is the call, whose report for one loss has the fix.
     """
     page = Page()
     page.print(f"{target}: {_answer(tried)}", style="bold")
@@ -178,6 +181,9 @@ def page_of(target: Any, tried: tuple[Candidate, ...]) -> Page:
     if len(tried) > len(shown):
         rest = counted(len(tried) - len(shown), "more loss takes", "more losses take")
         page.print(f"{rest} such inputs, differing more", style="dim")
+    if command and not tried[0].report.ok:
+        page.print("\nthe whole report, with the fix:")
+        page.print(f"  {command} --loss {tried[0].loss}", wrap=False)
     return page
 
 

@@ -1,14 +1,18 @@
 """The report of a verification: verdict, explanation and every judged quantity; as text, JSON, JUnit XML and HTML."""
 
+import json
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
+from nceref.cases.records import Diagnosis
 from nceref.errors import NcerefError
 from nceref.output.json_text import json_text
 from nceref.output.pages import Page
 from nceref.output.text import harmless
+from nceref.targets.arguments import SUCH_AS
 from nceref.verification import page as layout
 from nceref.verification.report_data import ReportData
 
@@ -141,15 +145,27 @@ def verdict_of(report: Report, page: Page | None = None) -> Page:
         page.print(circumstances, style="dim")
     if words := report.environment.get("containment"):
         page.print(words, style="dim")
-    page.print(f"\n{report.verdict.upper()}: {report.reason}", style=_COLORS[report.verdict])
+    _print_reason(page, f"{report.verdict.upper()}: {report.reason}", style=_COLORS[report.verdict])
     return page
+
+
+def _print_reason(page: Page, text: str, style: str = "") -> None:
+    """A sentence; options at its end stand in a line of their own, to be copied."""
+    words, _, options = text.rpartition(": --")
+    if not words or "; " in options:
+        page.print(f"\n{text}", style=style)
+    else:
+        page.print(f"\n{words}:", style=style)
+        page.print(f"  --{options}", wrap=False)
 
 
 def rest_of(report: Report, page: Page | None = None, printed: str = "") -> Page:
     """The rest of `page_of`, after the verdict; `printed` is the reason that was printed before, if it was."""
     page = page or Page()
     if printed and report.reason != printed:
-        page.print(f"\n{report.reason}")
+        # The sentence went on from somewhere: what stands above is not printed again.
+        added = report.reason.removeprefix(printed.partition(SUCH_AS)[0]).lstrip(";, ")
+        _print_reason(page, f"{added[:1].upper()}{added[1:]}")
     for diagnosis in report.diagnosis:
         layout.print_diagnosis(page, diagnosis)
     for limit in report.limits:
@@ -167,6 +183,25 @@ def rest_of(report: Report, page: Page | None = None, printed: str = "") -> Page
         for line in report.scope.lines():
             page.print(line)
     return page
+
+
+def as_of_manifest(report: Report) -> Report:
+    """The report of a target of a manifest, which has keys in place of options to intend a difference."""
+    return replace(report, diagnosis=tuple(map(_intended_in_manifest, report.diagnosis)))
+
+
+def _intended_in_manifest(diagnosis: Diagnosis) -> Diagnosis:
+    """The diagnosis with how to intend it in a manifest, which has keys in place of options."""
+    if diagnosis.intend.startswith(option := "--expected-failures FILE"):
+        return replace(diagnosis, intend=diagnosis.intend.replace(option, "expected_failures"))
+    words = shlex.split(diagnosis.intend)
+    given = list(zip(words[::2], words[1::2], strict=True))
+    settings = [text.partition("=") for option, text in given if option == "--set"]
+    table = ", ".join(f"{name} = {json.dumps(value)}" for name, _, value in settings)
+    keys = {option.removeprefix("--"): json.dumps(text) for option, text in given if option != "--set"}
+    lines = [f"set = {{{table}}}"] * bool(table)
+    lines += [f"dtypes = [{text}]" if key == "dtype" else f"{key} = {text}" for key, text in keys.items()]
+    return replace(diagnosis, intend=" and ".join(lines))
 
 
 def explanation_of(report: Report, command: str = "") -> str:

@@ -22,7 +22,7 @@ from nceref.losses import get_loss
 from nceref.output.system import processes_available
 from nceref.output.text import class_name, printable, shown
 from nceref.output.words import alike, as_code, did_you_mean
-from nceref.registry import choose, folder_of, names_own_loss, pick, place_and_name
+from nceref.registry import choose, folder_of, names_object, pick, place_and_name
 from nceref.spec import Array, Choice, Labels, Loss, Parameter, Scalar
 from nceref.targets.command_line import is_command, refuse_options, words_of
 from nceref.targets.frameworks import NAMES
@@ -226,7 +226,7 @@ def _must_be_possible(thing: Any, loss: Any, own: Mapping[str, Any]) -> None:
         msg = "`isolate` is for a target that is named by text, file.py:name: an object runs in this process"
         raise InputError(msg)
     # The reference is evaluated where the target is judged, so that no isolation of the target covers it.
-    if own.get("isolate") and isinstance(loss, str) and names_own_loss(loss):
+    if own.get("isolate") and isinstance(loss, str) and names_object(loss):
         msg = (
             f"`loss` is {shown(loss)}, which runs in this process with all rights that you have, and `isolate` covers"
             " the target alone; name a loss of the package, leave out `isolate` if you trust both, or, if you trust"

@@ -141,8 +141,8 @@ def test_modules_are_counted_by_themselves_and_a_class_names_all_that_it_needs(r
     assert "1 other is not, 1 module cannot be imported; nceref.toml has the reasons" in " ".join(out.split())
     text = " ".join((project / "nceref.toml").read_text().replace("\n#", " ").split())
     assert (
-        "the constructor of some.needy:Prototypes needs `backbone` and `prototypes`, and no scalar or setting of any"
-        " loss fits them: --init backbone=VALUE --init prototypes=VALUE" in text
+        "the constructor of some.needy:Prototypes needs `backbone` and `prototypes`, and the reference has no such"
+        " scalar or setting: --init backbone=VALUE --init prototypes=VALUE" in text
     )
 
 

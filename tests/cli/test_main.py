@@ -103,6 +103,7 @@ def test_former_commands_are_options_of_others(run, alias):
         (("expect", "--loss", "nt_xent", "--vlaue", "1"), "Did you mean '--value'?"),
         (("nothing",), "no command named 'nothing'. See `nceref --help`"),
         (("verfy",), "no command named 'verfy'; did you mean 'verify'? See `nceref --help`"),
+        (("simclr.py:nt_xent",), "to check it: nceref verify simclr.py:nt_xent"),
         (("check", "nt_xnet"), "did you mean 'nt_xent'"),
         (("mutants", "outer-factor-2"), "that is a convention. See `nceref verify --conventions`"),
         (("losses", "x\x1b[31m\udcff"), r"no loss named 'x\x1b[31m\udcff'"),

@@ -97,7 +97,8 @@ def test_options_of_the_command_reach_the_run(monkeypatch, words, verdict, cases
     ("words", "message"),
     [
         (["--all", "--case", "x"], "leave out --case"),
-        ([], "give one TARGET, or --all"),
+        ([], "TARGET is missing, such as file.py:name"),
+        (["x.py", "f"], "give one TARGET, got 2: x.py f; an object in a file is x.py:f;"),
         (["x.py:f", "--all"], "give one TARGET, or --all"),
         (["--loss", "simple"], "--loss needs a TARGET"),
         (["--all", "--only", "x"], "--only x is for the targets of a manifest"),
@@ -166,7 +167,7 @@ def test_the_verdict_is_printed_before_an_explanation_is_looked_for(capsys, monk
 
 def test_another_call_is_printed_below_the_verdict(capsys, monkeypatch):
     """It is looked for after the verdict is printed; without calls nothing is."""
-    monkeypatch.setattr("nceref.verification.verifier.adapted", lambda *given: '; --call "f(x)" runs')
+    monkeypatch.setattr("nceref.verification.verifier.adapted", lambda *given: '; this runs: --call "f(x)"')
     words = ["verify", f"{PLAIN}:raises", "--loss", "info_nce", "--suite", "quick"]
     pages = []
     for more in ([], ["--calls", "0"]):
@@ -174,6 +175,6 @@ def test_another_call_is_printed_below_the_verdict(capsys, monkeypatch):
         pages.append(" ".join(capsys.readouterr().out.split()))
     with_call, without = pages
     reason = without.partition("ERROR: ")[2].partition(" raises")[0]
-    assert with_call.count(f"ERROR: {reason}") == 1
-    assert with_call.count('; --call "f(x)" runs') == 1
+    assert with_call.count(f"ERROR: {reason}") == with_call.count(reason) == 1
+    assert with_call.count('This runs: --call "f(x)"') == 1
     assert "--call" not in without

@@ -23,6 +23,7 @@ from nceref.theory.prove import claims
         (r"a,\qquad b", "a,   b"),
         (r"\text{for every }\pi", "for every π"),
         (r"\operatorname{artanh} f", "artanh f"),
+        (r"\lim_{\tau\to0}\tau L=\max_{j\ge1}s_j-\max_js_j", "lim_(τ → 0) τ L = max_(j ≥ 1) s_j - max_j s_j"),
     ],
 )
 def test_a_formula_reads_as_it_is_meant(latex, text):

@@ -78,9 +78,9 @@ def test_without_python_it_says_so(plain, open_page):
     page = open_page(plain)
     page.route("**/pyodide.js", lambda route: route.fulfill(status=404))
     (verdict, sentence), faults = judged(page, RIGHT), open_page.faults
-    assert verdict == "Not judged"
+    assert verdict == "Not checked"
     assert sentence == (
-        "Python could not be loaded from cdn.jsdelivr.net. Check the network, or judge the loss in a terminal: "
+        "Python could not be loaded from cdn.jsdelivr.net. Check the network, or check the loss in a terminal: "
         "nceref verify FILE:FUNCTION --loss alignment"
     )
     faults.clear()
@@ -141,13 +141,13 @@ def test_bad_pastes_are_named_and_the_page_goes_on(address, open_page):
     page = open_page(address)
     for source, sentence in NO_PYTHON.items():
         got = judged(page, source)
-        assert got[0] == "Not judged"
+        assert got[0] == "Not checked"
         assert got[1].startswith(sentence)
         if "line 2" in sentence:
             assert page.eval_on_selector("#source", SELECTED) == "    return (1 +"
     assert judged(page, SENDING)[0] == "DIFFERS"
     assert page.text_content("#printed pre") == f"{[None] * 5}\n"
-    stopped = "It did not return within 3 s, and was stopped. A loop that does not end?"
+    stopped = "The loss did not return within 3 s and was stopped. Is there an endless loop?"
     assert judged(page, HANGING, seconds="3") == ("Stopped", stopped)
     assert judged(page, RIGHT)[0] == "VALUE-ONLY"
     assert open_page.faults == []

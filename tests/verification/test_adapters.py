@@ -100,7 +100,8 @@ def named(target):
     return namespace[target]
 
 
-AGREES = "gives the reference's value on 3 of 3 cases"
+AGREES = "this gives the reference's value on 3 of 3 cases"
+RUNS = "this call runs, but gives other values than the reference"
 
 
 @pytest.mark.usefixtures("folder")
@@ -113,13 +114,13 @@ AGREES = "gives the reference's value on 3 of 3 cases"
         ("pair", "f([z1, z2], temperature=temperature)", AGREES),
         ("described", "[*f(z1, z2, temperature=temperature).values()][1]", AGREES),
         ("unnamed", "f(z1, z2, temperature)", AGREES),
-        ("halves", "f(np.concatenate([z1, z2]), tau=temperature)", "runs, with other values than the reference's"),
+        ("halves", "f(np.concatenate([z1, z2]), tau=temperature)", RUNS),
     ],
 )
 def test_the_adapter_that_works_is_named_with_what_was_measured(target, call, measured):
     program = f"mine.py:{target}" if target == "Loss" else named(target)
     report = verify(program, "nt_xent")
-    assert (report.exit_code, f'--call "{call}" {measured}' in report.reason) == (4, True), report.reason
+    assert (report.exit_code, f'; {measured}: --call "{call}"' in report.reason) == (4, True), report.reason
     assert "such as" not in report.reason
     done = verify(named(target), "nt_xent", call=call, suite="quick")
     assert done.verdict == ("value-only" if measured == AGREES else "differs")
@@ -128,7 +129,7 @@ def test_the_adapter_that_works_is_named_with_what_was_measured(target, call, me
 def test_labels_of_32_bits_are_tried():
     report = verify(named("of_int32"), "supcon_out", labels=..., suite="quick")
     call = "f(embeddings, labels.astype(np.int32), temperature=temperature)"
-    assert f'--call "{call}" {AGREES}' in report.reason
+    assert f'{AGREES}: --call "{call}"' in report.reason
 
 
 def test_what_is_wrong_with_the_answer_is_said_once():
@@ -144,7 +145,7 @@ def test_what_is_wrong_with_the_answer_is_said_once():
 
 def test_an_axis_of_one_view_is_tried_where_a_call_raises():
     report = verify(named("classes"), "supcon_out", labels=..., suite="quick")
-    assert f'--call "f(embeddings[:, None], labels, temperature=temperature)" {AGREES}' in report.reason
+    assert f'{AGREES}: --call "f(embeddings[:, None], labels, temperature=temperature)"' in report.reason
 
 
 def test_logits_and_labels_are_handed_to_a_cross_entropy(tmp_path):
@@ -204,7 +205,6 @@ class KeptHot(Kept):
         return hot_positive(q, k, self.queue, self.T)
 """
 UNIT = "(queue / (queue**2).sum(1, keepdims=True) ** 0.5)"
-RUNS = "runs, with other values than the reference's"
 SEVERAL = (
     ("columns", "f(queries, keys, queue.T, temperature)", AGREES),
     ("unit_columns", f"f(queries, keys, {UNIT}.T, temperature)", AGREES),
@@ -220,7 +220,7 @@ def test_a_queue_in_columns_of_unit_length_or_kept_by_an_object_is_handed_over(t
     (tmp_path / "queues.py").write_text(MOCO)
     program = f"{tmp_path}/queues.py:{target}"
     report = verify(program, "moco", suite="quick")
-    assert (report.exit_code, f'--call "{call}" {measured}' in report.reason) == (4, True), report.reason
+    assert (report.exit_code, f'; {measured}: --call "{call}"' in report.reason) == (4, True), report.reason
     # As it is copied from a terminal, with its line breaks.
     done = verify(program, "moco", call=call.replace(" or ", " or\n"), suite="quick")
     assert done.verdict == ("value-only" if measured == AGREES else "differs")
@@ -257,7 +257,7 @@ def test_the_queue_that_a_module_has_as_a_buffer_is_replaced(tmp_path):
     (tmp_path / "modules.py").write_text(MODULES)
     unit = UNIT.replace("queue", "queue.detach()")
     call = f"vars(f).update(queue={unit}.T) or f(queries, keys)"
-    assert f'--call "{call}" {AGREES}' in verify(f"{tmp_path}/modules.py:MoCo", "moco", suite="quick").reason
+    assert f'{AGREES}: --call "{call}"' in verify(f"{tmp_path}/modules.py:MoCo", "moco", suite="quick").reason
     assert verify(f"{tmp_path}/modules.py:MoCo", "moco", suite="quick", call=call).verdict == "conforms"
     hot = verify(f"{tmp_path}/modules.py:Hot", "moco", suite="quick", call=call)
     assert [d.id for d in hot.diagnosis if d.first] == ["temperature-missing-on-positive"]

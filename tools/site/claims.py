@@ -8,6 +8,7 @@ from typing import Any
 
 from nceref.cli.claims_page import marks, meanings, record
 from nceref.losses import all_losses
+from nceref.output.formula_text import text_of
 from nceref.output.markdown import escaped, markdown_table
 from nceref.spec import Loss
 from nceref.theory import derivation, prove
@@ -145,12 +146,27 @@ def _claim(claim: Claim) -> str:
     parts = [
         f"({claim.id.lower()})=\n## {claim.id}: {escaped(claim.title)}",
         said,
-        f"$$\n{claim.latex}\n$$" if claim.latex else "",
+        f"$$\n{_lines(claim.latex)}\n$$" if claim.latex else "",
         f"Evidence:\n\n{evidence}\n\n{command}" if evidence else "",
         _formula(claim),
         _numbers(claim, facts),
     ]
     return "\n\n".join(filter(None, parts))
+
+
+def _lines(latex: str) -> str:
+    """A formula whose statements stand below one another where they are wider than the page."""
+    lines = [""]
+    for statement in re.split(r"(?<=[,;:.})])(?=\\q?quad)", latex):
+        if lines[-1] and len(text_of(lines[-1] + statement)) > _COLUMNS:
+            lines.append("")
+            statement = re.sub(r"^\\q?quad", "", statement)
+        lines[-1] += statement
+    return lines[0] if len(lines) == 1 else "\\begin{gathered}\n" + " \\\\\n".join(lines) + "\n\\end{gathered}"
+
+
+_COLUMNS = 100
+"""Characters of a formula, as text, that fit in a line of a page."""
 
 
 @cache

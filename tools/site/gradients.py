@@ -16,7 +16,7 @@ def section(loss: LossFunction) -> str:
     declared = f"```text\n{_lines(loss.declaration.gradient)}\n```"
     if loss.name not in SLOPES:
         return declared
-    return f"{slopes(loss.name)}\n\nOf the whole loss, as it is declared:\n\n{declared}"
+    return f"{slopes(loss.name)}\n\nThe gradient of the whole loss, as it is declared:\n\n{declared}"
 
 
 @cache
@@ -28,8 +28,8 @@ def slopes(name: str) -> str:
     names = "\n".join(f"- ${_defined(one)}$: {escaped(one.meaning)}" for one in chain.names)
     lines = " \\\\\n".join(f"{tex(s.relation.lhs)} &= {tex(s.relation.rhs)}" for s in chain.steps[1:])
     return (
-        f"Of one row:\n\n$$\n\\begin{{aligned}}\n{lines}\n\\end{{aligned}}\n$$\n\n{names}\n\n"
-        "This page is made only if each of these slopes is proved from the loss, for every number of candidates, and "
+        f"The derivatives of one row:\n\n$$\n\\begin{{aligned}}\n{lines}\n\\end{{aligned}}\n$$\n\n{names}\n\n"
+        "The build of this page proves each derivative from the loss, for every number of candidates, and checks that "
         "the loss is that of the package."
     )
 

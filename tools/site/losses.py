@@ -40,7 +40,7 @@ def page(loss: LossFunction) -> str:
         "Call": f"{_calls(loss)}\n\n{_table(('input', 'what it is', 'meaning'), _inputs(loss))}",
         "Value": _value(loss),
         "Gradient": f"{gradients.section(loss)}\n\n{_kinks(loss)}",
-        "What it reads": _readings(loss),
+        "Expected values": _readings(loss),
         "Properties": _list(
             (with_spaces(name), statement(PROPERTIES[name].statement, declared.properties[name]))
             for name in sorted(loss.properties)
@@ -61,15 +61,15 @@ def _list(entries: Iterable[tuple[str, str]]) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
-def _table(header: Sequence[str], rows: Rows) -> str:
-    return markdown_table(header, rows) if rows else ""
+def _table(header: Sequence[str], rows: Rows, right: Sequence[bool] = ()) -> str:
+    return markdown_table(header, rows, right) if rows else ""
 
 
 def _check(loss: LossFunction) -> str:
     return (
         f"```console\n$ nceref verify my_losses.py:my_loss --loss {loss.name}\n```\n\n"
-        "This compares value and gradients of your function, in NumPy, PyTorch or JAX, with this page, and names "
-        "what differs. [Checking an implementation](../../verify.md) says what a target may be."
+        "This compares the value and the gradients of your NumPy, PyTorch or JAX function with this loss, and names "
+        "the bug. [Checking an implementation](../../verify.md) has the options."
     )
 
 
@@ -93,9 +93,9 @@ def _inputs(loss: LossFunction) -> Rows:
 
 def _value(loss: LossFunction) -> str:
     declared = loss.declaration
-    rows = f"The rows of `reduction='none'` are {escaped(declared.rows)}." if declared.rows else "It has no rows."
+    shape = f"has the shape {escaped(declared.rows)}" if declared.rows else "is refused"
     unit = f"in {declared.unit}" if declared.unit else "a plain number"
-    return f"{escaped(declared.sign)}, {unit}. {rows}"
+    return f"{escaped(declared.sign)}, {unit}. The result of `reduction='none'` {shape}."
 
 
 def _kinks(loss: LossFunction) -> str:
@@ -113,9 +113,9 @@ def _readings(loss: LossFunction) -> str:
     ]
     return (
         f"For {_settings(expected)}; {expected.conventions}.\n\n"
-        f"{_table(('situation', 'reads', 'formula', 'why'), shown)}\n\n"
-        f"```console\n$ {_command(loss, expected)}\n```\n\nThis prints the table for the sizes of your run; with "
-        "`--value` it says what a number that you see means."
+        f"{_table(('situation', 'value', 'formula', 'why'), shown, right=(False, True, False, False))}\n\n"
+        f"```console\n$ {_command(loss, expected)}\n```\n\nThis prints the table for the sizes of your run. With "
+        "`--value` it also says what the value of your loss means."
     )
 
 

@@ -28,7 +28,7 @@ def derived(topic: Derivation) -> str:
 
 def tables() -> str:
     """The published tables beside recomputed numbers; those without a published number are elsewhere."""
-    every = discover("nceref.theory.tables", "TABLE", Table).values()
+    every = table_formats.published_first(discover("nceref.theory.tables", "TABLE", Table).values())
     own_page = ("conventions", "losses")
     shown = [
         f"({table.name})=\n{table_formats.render(table, 'markdown', DIGITS)}\n"
@@ -36,4 +36,7 @@ def tables() -> str:
         for table in every
         if table.name not in own_page
     ]
-    return "# Published tables, computed again\n\n`nceref tables` prints all of them.\n\n" + "\n".join(shown)
+    return (
+        f"# Published tables, computed again\n\n{table_formats.tally(every)} `nceref tables` lists them.\n\n"
+        + "\n".join(shown)
+    )

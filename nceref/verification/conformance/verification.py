@@ -13,7 +13,7 @@ from nceref.errors import NcerefError, OneValueWarning, SignatureError, TargetEr
 from nceref.targets.command_line import is_command
 from nceref.targets.runner import child_runner
 from nceref.verification.conformance.target import Target
-from nceref.verification.report import BROKEN_CHECKER, Report, explanation_of
+from nceref.verification.report import BROKEN_CHECKER, Report, as_of_manifest, explanation_of
 from nceref.verification.request import Request, request_of
 from nceref.verification.verifier import PlannedRun, planned, verify_with, written_call
 
@@ -108,11 +108,11 @@ class TargetVerification:
     def explanation(self, check: str, command: str = "", *, whole: bool = False) -> Iterator[str]:
         """What a failure shows below its own lines: why, with the first one alone.
 
-        `check`: whose failure it is. `command`: what prints the whole report; empty: the call in Python. `whole`:
-        whether it is about everything, so that the page belongs to it.
+        `check`: whose failure it is. `command`: what prints the whole report of a target of a manifest; empty: the call
+        in Python. `whole`: whether it is about everything, so that the page belongs to it.
         """
         try:
-            report = self.report
+            report = as_of_manifest(self.report) if command else self.report
         except NcerefError:
             return
         if self.explained:

@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,18 +9,6 @@ from typing import Any
 from nceref.errors import InputError, TargetError
 from nceref.output.text import printable, shown
 from nceref.targets.process.module_contents import ModuleRequest
-
-ROWS, FEATURES, CLASSES = 8, 16, 5
-_CONSTRUCTED_WITH: dict[str, tuple[Any, str]] = {
-    "device": ("cpu", ""),
-    "rank": (0, ""),
-    "world_size": (1, ""),
-    **dict.fromkeys(("batch_size", "bs"), (ROWS, "rows")),
-    **dict.fromkeys(("embedding_size", "embedding_dim", "feat_dim", "feature_dim", "in_features"), (FEATURES, "rows")),
-    **dict.fromkeys(("num_classes", "n_classes", "out_features"), (CLASSES, "classes")),
-}
-"""Arguments that a constructor may need, with what they are given, and which sizes of the cases that fixes."""
-
 
 _NO_LOSSES = frozenset({"test", "tests", "docs", "examples", "benchmarks"})
 """Folders beside a package that have no losses of their own."""
@@ -166,18 +153,6 @@ def read_package(name: str, child: Any) -> Package:
         )
         raise TargetError(msg)
     return Package(name, tuple(callables), failed)
-
-
-def constructed_with(needs: Sequence[str]) -> dict[str, Any]:
-    """The usual values of arguments that a constructor needs, and the shape of cases that fit them.
-
-    >>> constructed_with(["num_classes", "embedding_size", "margin"])
-    {'init': {'num_classes': 5, 'embedding_size': 16}, 'shape': (8, 16, 5)}
-    """
-    init = {name: _CONSTRUCTED_WITH[name][0] for name in needs if name in _CONSTRUCTED_WITH}
-    sizes = {_CONSTRUCTED_WITH[name][1] for name in init} - {""}
-    shape = (ROWS, FEATURES, CLASSES) if "classes" in sizes else (ROWS, FEATURES)
-    return ({"init": init} if init else {}) | ({"shape": shape} if sizes else {})
 
 
 def _one_line(message: str, place: str) -> str:

@@ -16,9 +16,10 @@ from nceref.losses import all_losses
 from nceref.output.text import printable
 from nceref.output.words import out_of
 from nceref.spec import Array, Choice, Labels, Loss
+from nceref.targets.arguments import UNKNOWN_TO_REFERENCE, constructed_with
 from nceref.targets.global_state import ORDINARY
 from nceref.verification.identify import Candidate, is_named_after, named_like
-from nceref.verification.manifest.package import PublicCallable, constructed_with
+from nceref.verification.manifest.package import PublicCallable
 from nceref.verification.report import DIFFERS, Report
 from nceref.verification.request import request_of
 from nceref.verification.target_run import held_runner, probes_of, setups_of
@@ -32,8 +33,6 @@ _ENDED = re.compile("does not return|ends the process")
 """In the reason of a target that cost its process."""
 _CALLED = "it "
 """Before what it did when it was called."""
-_CONSTRUCTOR = re.compile(r"(?<= no scalar or setting) of \w+ fits ")
-"""In the reason of a class that cannot be constructed."""
 CASES = 4
 """That are tried before all are: a loss that is another one differs on the first that has several rows."""
 
@@ -290,10 +289,9 @@ def _is_taken_for(report: Report, is_named: bool) -> bool:
 def _why_not(plain: Sequence[LossTrial]) -> str:
     """The most telling reason: of a call that was made before one whose inputs do not fit."""
     called = [trial.reason.removeprefix(_CALLED) for trial in plain if trial.reason.startswith(_CALLED)]
-    if plain and all(_CONSTRUCTOR.search(trial.reason) for trial in plain):
-        alike = {_CONSTRUCTOR.sub(" of any loss fits ", trial.reason) for trial in plain}
-        # Else the loss that leaves least open is named.
-        return _line(alike.pop() if len(alike) == 1 else min((trial.reason for trial in plain), key=len))
+    if plain and all(UNKNOWN_TO_REFERENCE in trial.reason for trial in plain):
+        # That of a loss that leaves least open.
+        return _line(min((trial.reason for trial in plain), key=len))
     fits = re.compile("`.*no input of|none of these is|takes `.*` nowhere|^`loss` must be")
     other = [trial.reason for trial in plain if trial.reason and not fits.search(trial.reason)]
     return _line([*called, *other, "it fits the inputs of no loss"][0].partition("; choose rows")[0])

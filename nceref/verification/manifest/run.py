@@ -15,7 +15,7 @@ from nceref.targets.peers.peer import installed_version, peers
 from nceref.verification.conformance.verification import TargetVerification
 from nceref.verification.manifest.expected_failures import listed
 from nceref.verification.manifest.read import FILE, Manifest, ManifestTarget
-from nceref.verification.report import CONFORMS, TARGET_FAILED, Report
+from nceref.verification.report import CONFORMS, TARGET_FAILED, Report, as_of_manifest
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def report_of(entry: ManifestTarget, verification: TargetVerification | None, re
     """
     if verification is not None and not refused:
         try:
-            report = verification.report
+            report = as_of_manifest(verification.report)
             placed = report.exit_code == TARGET_FAILED
             return replace(report, reason=f"{entry.place('target')}: {report.reason}") if placed else report
         except NcerefError as error:

@@ -46,6 +46,7 @@ def test_what_is_not_listed_fails_and_is_named_with_its_id(tmp_path, monkeypatch
     case, _, quantity = first.partition("/")
     assert (case.startswith("designed-"), quantity) == (False, "value")
     assert text.splitlines()[-1] == "the whole report: nceref verify --manifest some.toml --only doubled"
+    assert 'if you mean it: set = {factor = "outer-factor-2"}' in text
     # That id, and what is like it, written down as it is named.
     assert outcomes(tmp_path, '["*/value", "*/identity.closed-form"]')["doubled-value"] == ("xfailed", "twice")
     everything = outcomes(tmp_path, '["*/value", "*/identity.closed-form"]')
@@ -67,6 +68,7 @@ def test_a_listed_bug_that_has_become_another_one_fails_and_says_what_it_is(tmp_
     assert failing == {"doubled-expected-failure-*": sentence}
     (result,) = verify_manifest(read_manifest("some.toml", "--manifest"))
     assert (result.report.verdict, result.problems, result.as_expected) == ("differs", (sentence,), {})
+    assert result.report.diagnosis[0].intend == 'set = {factor = "outer-factor-2"}'
     # Without calls nothing is compared, and the report says that nothing was looked for.
     (tmp_path / "some.toml").write_text((tmp_path / "some.toml").read_text().replace("suite", "calls = 0\nsuite"))
     (result,) = verify_manifest(read_manifest("some.toml", "--manifest"))
