@@ -176,7 +176,7 @@ def _strongest_push_by_search(rng):
     """
     from math import exp, sqrt
 
-    for temperature in 10 ** rng.uniform(-1.5, 1, 20):
+    for temperature in 10 ** rng.uniform(-1.522, 1, 20):
         peak = (sqrt(temperature**2 + 4) - temperature) / 2
         own = _strongest_push(temperature, others=1.0)
         left = (1 - own * own) / (1 + exp((own - 1) / temperature)) - temperature * own

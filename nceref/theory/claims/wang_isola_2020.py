@@ -65,7 +65,7 @@ def _limit_and_its_minimizer(rng):
 
     cosines = np.cos(2 * np.pi * (np.arange(64)[:, None] - np.arange(64)) / 64)
     for _ in range(8):
-        temperature, positive = float(10 ** rng.uniform(-0.6, 0.6)), float(rng.uniform(-1, 1))
+        temperature, positive = float(10 ** rng.uniform(-0.602, 0.602)), float(rng.uniform(-1, 1))
         if abs(_deviation(4096, positive, temperature) * 4096 - _coefficient(positive, temperature)) > 0.05:
             return False
         kernel, least = np.exp(cosines / temperature), float(log(besseli(0, 1 / temperature)))
