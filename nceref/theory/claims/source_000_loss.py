@@ -35,7 +35,8 @@ def _copied_right_and_understated():
 def _trends_and_ceiling():
     """Of the contrastive loss, tolerance rises and uniformity falls with the temperature, the simple loss after it.
 
-    Printed uniformities of all losses are at most that of the uniform law in 117 dimensions; one is above that in 116.
+    Printed uniformities of all losses, whose last digit may be rounded up, are at most that of the uniform law in 117
+    dimensions; one is above that in 116.
     """
     from nceref.theory.scenarios.sphere import least_uniformity
 

@@ -43,8 +43,10 @@ def _uniform_and_not_separable():
     value, best = losses.uniformity(x, include_diagonal=True), float(least_uniformity(2))
     line = linprog(np.zeros(3), A_ub=-labels[:, None] * np.c_[x, np.ones(64)], b_ub=-np.ones(64), bounds=(None, None))
     infeasible = line.status == 2  # of linprog: no line satisfies all constraints
-    shown = f"64 corners, labels alternating: L_uniform {value:.8f}, of the uniform law {best:.8f}; "
-    shown += "no line separates the labels" if infeasible else "a line separates the labels"
+    shown = (
+        f"64 corners, labels alternating: L_uniform over all ordered pairs {value:.8f}, of the uniform law {best:.8f};"
+        f" {'no' if infeasible else 'a'} line separates the labels"
+    )
     return Counter(shown, abs(value - best) < 1e-12 and infeasible)
 
 
