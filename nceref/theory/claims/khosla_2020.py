@@ -308,7 +308,7 @@ CHAPTER = Chapter(
             place="for eq. (2); Graf et al. 2021 state the optimum, their text was not read",
             published="In the optimum of a balanced batch, classes collapse to the corners of a regular simplex.",
             latex=r"\min\frac1b\sum_iL_i=\log\big(l-1+(b-l)e^{-C/((C-1)\tau)}\big),\quad b=Cl,\ D\ge C-1",
-            given="the minimum: a batch of b rows of length 1, l of each of C classes, in D >= C - 1 dimensions",
+            given="the minimum: b rows of length 1, l >= 2 of each of C >= 2 classes, in D >= C - 1 dimensions",
             expected=Verdict.AGREES,
             formula="0 <= L_out - log(K + len(s_n) * exp((mean(s_n) - mean(s_p)) / t))"
             " <= max(range_p, range_n)**2 / (8 * t**2)",

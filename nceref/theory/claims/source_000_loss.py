@@ -297,7 +297,7 @@ CHAPTER = Chapter(
             place="implied by the gradients; paper, section 3.1, (2)",
             published="The gradient by the positive is as large as those by all negatives together.",
             latex=r"\sum_{j\ge1}\Big|\frac{\partial L}{\partial s_j}\Big|=\Big|\frac{\partial L}{\partial s_+}\Big|"
-            r"\text{, of derivatives by similarities (by embeddings: each times }\sqrt{1-s_j^2}\text{)}",
+            r"\text{, of derivatives by similarities (by embeddings of length 1: each times }\sqrt{1-s_j^2}\text{)}",
             expected=Verdict.AGREES,
             formula="sum(abs(d(L, s[j])) for j in range(1, N)) == abs(d(L, s[0]))",
             derivation="gradients",

@@ -288,7 +288,7 @@ CHAPTER = Chapter(
             published="Perfect alignment and the uniform law are optimal in the limit, whatever the temperature.",
             latex=r"L=\tfrac1N\sum_i\log\sum_je^{(z_i^\top z_j-1)/\tau}\ge\log\big(1+(N-1)e^{-\frac N{(N-1)\tau}}\big),"
             r"\quad\text{attained by the simplex if }N\le D+1\ \text{in}\ D\ \text{dimensions}",
-            given="N points of length 1, each its own positive, a mean over all; tau > 0",
+            given="N >= 2 points of length 1, each its own positive, a mean over all; tau > 0",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
             repaired="True of the limit (WI-2), and of up to D + 1 aligned points, which are best as a simplex. Other "
