@@ -234,7 +234,7 @@ def _reading(expectation: Expectation, sizes: Sizes) -> Reading:
     needs_dim = value is None and not alone.reasons and "dim" in alone.read and sizes.values["dim"] is None
     because = expectation.because
     if value is None and not needs_dim:
-        because = "; ".join(dict.fromkeys(alone.reasons)) or "does not arise for these sizes"
+        because = ", and ".join(dict.fromkeys(alone.reasons)) or "does not arise for these sizes"
     out = Reading(expectation.situation, value, expectation.formula, because, needs_dim, assumes=expectation.assumes)
     if isinstance(value, Estimate):
         out = replace(out, value=float(value), error=value.error, spread=value.spread)

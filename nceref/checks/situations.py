@@ -164,7 +164,7 @@ class Sizes:
         """Whether every anchor has the same number of positives, or the mean is given."""
         if self.values.get("positives") is None and self.n % self.classes:
             # The mean of K over unbalanced labels depends on them.
-            self.absent(f"{self.n} is not a multiple of {self.classes} classes; give `positives`")
+            self.absent(f"known for balanced classes ({self.n} is not a multiple of {self.classes}) or `positives`")
             return False
         return True
 
@@ -341,9 +341,7 @@ class Sizes:
     def _fits_classes(self, *, simplex: bool = True) -> bool:
         """Whether so many classes can be balanced, and stand on a simplex if they have to."""
         # The size of a batch of which only the classes matter may be missing, and is not asked for.
-        balanced = (self.values.get("n") or 0) % self.classes == 0
-        if not balanced:
-            self.absent(f"{self.n} is not a multiple of {self.classes} classes")
+        balanced = self._balanced(self.values.get("n") or 0)
         fits = not simplex or self.classes == 1 or self._fits(int(self.classes))
         return balanced and fits
 
@@ -383,14 +381,20 @@ class Sizes:
     def _class_size(self) -> int | None:
         """Rows of a class, all views of it, if classes are balanced and every row has a positive."""
         n, c = int(self.n), int(self.classes)
-        if n % c:
-            self.absent(f"{n} is not a multiple of {c} classes")
+        if not self._balanced(n):
             return None
         same = int(self.views) * n // c
         if same < 2:
             self.absent("needs 2 rows of a class, or there is no positive")
             return None
         return same
+
+    def _balanced(self, n: int) -> bool:
+        """Whether so many samples can be of classes that are equally many."""
+        balanced = bool(n % self.classes == 0)
+        if not balanced:
+            self.absent(f"known for balanced classes ({n} is not a multiple of {self.classes})")
+        return balanced
 
     def uniform(self) -> float | None:
         """U = log E exp(-t |u - v|^2) = log 0F1(; D/2; t^2) - 2t, for uniform u, v (WI-3). None without D."""

@@ -213,23 +213,17 @@ def page_of(claim: Claim, latex: bool = False) -> Page:
 
 def conditions(claim: Claim) -> str:
     """What the statement is about and its hypotheses: those of the scenario that its formula needs, and its own."""
-    own = [claim.given] if claim.given else []
     if not claim.formula:
-        return "".join(own)
-    return "; ".join([scenario(claim.scenario).setting, *filter(None, [", ".join(_hypotheses(claim))]), *own])
+        return claim.given
+    prose = "" if statements.is_statement(claim.given) else claim.given
+    return "; ".join(filter(None, [scenario(claim.scenario).setting, ", ".join(hypotheses(claim)), prose]))
 
 
-def _hypotheses(claim: Claim) -> list[str]:
-    """Those of the scenario, less those of base values that the formula has nothing of."""
-    here, unused = scenario(claim.scenario), scenario(claim.scenario).meaning.keys() - _used(claim)
-    return [one for one in statements.conjuncts(here.given) if not statements.names(one) & unused & {*here.drawn}]
-
-
-def _used(claim: Claim) -> set[str]:
-    """The names in a formula, and the base values that decide what they stand for."""
-    stated = " and ".join(filter(None, [claim.formula, claim.as_published]))
-    named = statements.names(stated)
-    return named | {base for base, terms in statements.moved(claim.scenario).items() if terms & named}
+def hypotheses(claim: Claim) -> list[str]:
+    """Those of the scenario, less those of base values that the formula has nothing of, and what is given besides."""
+    here, unused = scenario(claim.scenario), scenario(claim.scenario).meaning.keys() - prove.used(claim)
+    shared = [one for one in statements.conjuncts(here.given) if not statements.names(one) & unused & {*here.drawn}]
+    return [*shared, *([claim.given] if statements.is_statement(claim.given) else [])]
 
 
 def carried_out(claim: Claim, kind: str) -> str:
@@ -245,7 +239,7 @@ def carried_out(claim: Claim, kind: str) -> str:
         return f"{formula}, of SymPy expressions{steps}. {here.symbols.__doc__}"
     if kind == "numeric":
         return f"{formula} with {DIGITS[kind]} digits, on {len(here.fixed)} instances"
-    drawn = "; ".join(f"{name}: {values}" for name, values in here.drawn.items() if name in _used(claim))
+    drawn = "; ".join(f"{name}: {values}" for name, values in here.drawn.items() if name in prove.used(claim))
     return f"{formula} with {DIGITS[kind]} digits, on {prove.DRAWS} instances. {drawn}"
 
 
@@ -266,16 +260,17 @@ def _numbers(rows: Sequence[tuple[str, str, str, str]], width: int) -> Page:
 
 
 def meanings(claim: Claim) -> list[tuple[str, str]]:
-    """The names in the formula and in its hypotheses, and those of what is drawn."""
+    """The names in all formulas that the page prints, and those of what is drawn."""
     if not claim.formula:
         return []
     here = scenario(claim.scenario)
     # A capital letter of the precise statement is the same name.
     letters = re.findall(r"[A-Z]", re.sub(r"\\text\{[^}]*\}|\\[A-Za-z]+", " ", claim.latex))
+    evaluated = [how for how in claim.evidence().values() if isinstance(how, str)]
     named = {
-        *re.findall(r"\w+", " ".join([claim.formula, *_hypotheses(claim)])),
+        *re.findall(r"\w+", " ".join([claim.formula, claim.as_published, *hypotheses(claim), *evaluated])),
         *letters,
-        *(_used(claim) & {*here.drawn}),
+        *(prove.used(claim) & {*here.drawn}),
     }
     return [(name, words) for name, words in here.meaning.items() if name in named]
 

@@ -47,7 +47,7 @@ def page_of(runs: Runs, beside: Runs | None = None) -> Page:
             page.print(f"With the published rate: {sentence}", style="yellow")
     _statements(page, runs)
     if beside is None:
-        page.print("\nWith the learning rate over the temperature held fixed: nceref quadrants --confounder")
+        page.print(f"\nWith rate / temperature held at {batch.PER_TEMPERATURE}: nceref quadrants --confounder")
     return page
 
 

@@ -39,19 +39,21 @@ class Drawn(NamedTuple):
     """The law of a base value that is drawn: its ends, how many numbers, and the scale.
 
     `numbers` is None for one number. On the normal scale, `low` is the mean and `high` the standard deviation.
+    `tied`: some of the numbers are equal.
     """
 
     low: float
     high: float
     numbers: tuple[int, int] | None = None
     scale: str = ""
+    tied: bool = False
 
     def __str__(self) -> str:
         several = "" if self.numbers is None else f"{' to '.join(map(str, dict.fromkeys(self.numbers)))} numbers "
         if self.scale == NORMAL:
             return f"{several}of standard deviation {self.high:g}"
         between = f"from {self.low:g} to {self.high:g}"
-        return f"{several}{between}" + (f", {self.scale}" if self.scale else "")
+        return f"{several}{between}" + (f", {self.scale}" if self.scale else "") + ", some tied" * self.tied
 
 
 class Counter(NamedTuple):

@@ -24,7 +24,7 @@ from nceref.errors import DeclarationError
 from nceref.registry import choose, discover
 from nceref.theory import derivation
 from nceref.theory.claim import Chapter, Claim, Counter, Repair, Value
-from nceref.theory.statements import DIGITS, DecimalSystem, SymbolicSystem, evaluate, scenario
+from nceref.theory.statements import DIGITS, DecimalSystem, SymbolicSystem, evaluate, moved, names, scenario
 from nceref.theory.table import Cell, Table
 from nceref.theory.table_cells import row_name
 from nceref.theory.verdicts import Verdict, printed_numbers, verdict
@@ -114,10 +114,16 @@ def counter(claim: Claim) -> Counter | None:
         return None if given is None else given()
     system = DecimalSystem(DIGITS["numeric"])
     published = evaluate(claim.as_published, claim.scenario, given, system)
-    where = ", ".join(f"{k} = {v}" for k, v in given.items())
+    where = ", ".join(f"{k} = {v}" for k, v in given.items() if k in used(claim))
     shown = f"published: {claim.as_published}; but {published.shown}, at {where}"
     precise = not claim.formula or evaluate(claim.formula, claim.scenario, given, system).holds
     return Counter(shown, not published.holds and precise)
+
+
+def used(claim: Claim) -> set[str]:
+    """The names in the formulas of a claim, and the base values that decide what they stand for."""
+    named = names(" and ".join(filter(None, [claim.formula, claim.as_published])))
+    return named | {base for base, terms in moved(claim.scenario).items() if terms & named}
 
 
 def run(claim: Claim, kind: str) -> Evidence:

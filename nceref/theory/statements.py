@@ -178,6 +178,14 @@ def _comparisons(text: str) -> list[tuple[CodeType, list[tuple[ast.cmpop, CodeTy
     ]
 
 
+def is_statement(text: str) -> bool:
+    """Whether a text can be evaluated, and is no prose."""
+    try:
+        return bool(_chains(text))
+    except (SyntaxError, InputError):
+        return False
+
+
 def conjuncts(text: str) -> list[str]:
     """The parts of a statement that `and` joins, each with its chain."""
     return [ast.unparse(one) for one in _chains(text)]

@@ -423,13 +423,13 @@ def test_a_batch_of_one_class_is_possible_below_the_optimum_of_balanced_ones(nam
 
 def test_balanced_classes_need_a_multiple_of_them():
     known = readings("cosface", {"n": 7, "dim": 9, "classes": 3})
-    assert known["optimum"].because == "7 is not a multiple of 3 classes"
+    assert known["optimum"].because == "known for balanced classes (7 is not a multiple of 3)"
 
 
 @pytest.mark.parametrize("given", [{"n": 6, "classes": 4}, {"n": 5, "classes": 3, "form": "normalized"}])
 def test_collapse_of_paco_needs_balanced_labels_or_the_number_of_positives(given):
     given |= {"alpha": 0.1, "temperature": 0.5}
-    assert readings("paco", given)["collapse"].because.endswith("give `positives`")
+    assert readings("paco", given)["collapse"].because.endswith("or `positives`")
     assert readings("paco", {**given, "positives": 2})["collapse"].value is not None
 
 

@@ -47,6 +47,7 @@ def test_draws_are_from_where_it_is_said(name):
             continue
         counts = {len(numbers(draw[base])) for draw in draws}
         assert (min(counts), max(counts)) == (said.numbers or (1, 1)), base
+        assert said.tied == any(len(set(numbers(draw[base]))) < len(numbers(draw[base])) for draw in draws), base
         drawn = np.array([x for draw in draws for x in numbers(draw[base])])
         if said.scale == NORMAL:
             assert abs(drawn.mean() - said.low) < 0.2
@@ -73,7 +74,7 @@ def test_hypotheses_are_those_of_what_the_formula_uses():
     # The simple loss has the weight and no temperature; the push of a negative has a temperature and no weight.
     assert "0 <= w" in shown["WL-5"]
     assert "0 < t" not in shown["WL-5"]
-    assert shown["WL-9"] == "one anchor and its cosines; 2 <= N, 0 < t, -1 <= s <= 1; -1 < s[1] < 1"
+    assert shown["WL-9"] == "one anchor and its cosines; 2 <= N, 0 < t, -1 <= s <= 1, -1 < s[1] < 1"
     assert shown["PC-4"] == "one anchor; 1 <= K, 1 <= M"
     assert shown["PC-10"] == "one anchor; 0 < alpha, 0 < K"
     assert shown["QT-8"] == "one anchor of the toy, its encoder, and its candidates"
@@ -83,11 +84,40 @@ def test_hypotheses_are_those_of_what_the_formula_uses():
 @sweep("one", [one for one, claim in CLAIMS.items() if claim.formula])
 def test_what_is_not_named_among_the_hypotheses_and_draws_does_not_move_the_formula(one):
     claim, system = CLAIMS[one], statements.DecimalSystem(30)
-    here, used = SCENARIOS[claim.scenario], claims_page._used(claim)
+    here, used = SCENARIOS[claim.scenario], prove.used(claim)
     for base in here.fixed[:2]:
         before = statements.evaluate(claim.formula, claim.scenario, base, system)
         other = {name: x if name in used else statements._shifted(x) for name, x in base.items()}
         assert statements.evaluate(claim.formula, claim.scenario, other, system) == before
+
+
+@sweep("one", [one for one, claim in CLAIMS.items() if claim.formula])
+def test_every_name_in_a_formula_of_the_page_is_explained_there(one):
+    claim = CLAIMS[one]
+    texts = [
+        claim.formula,
+        *claims_page.hypotheses(claim),
+        *(x for x in claim.evidence().values() if isinstance(x, str)),
+    ]
+    named = set().union(*map(statements.names, texts))
+    if isinstance(claim.counterexample, dict):
+        statement, at = re.fullmatch(
+            r"published: (.*); but .* against .*, at (.*)", prove.counter(claim).shown
+        ).groups()
+        named |= statements.names(statement) | {*re.findall(r"(\w+) = ", at)}
+    # What is no name of the scenario is a function, or the variable of a sum.
+    assert named & SCENARIOS[claim.scenario].meaning.keys() <= {name for name, _ in claims_page.meanings(claim)}
+
+
+@sweep("one", [one for one, claim in CLAIMS.items() if isinstance(claim.counterexample, dict)])
+def test_a_counterexample_fulfills_the_hypotheses_and_gives_what_decides_it(one):
+    claim, system = CLAIMS[one], statements.DecimalSystem(30)
+    given, used = claim.counterexample, prove.used(claim)
+    for text in claims_page.hypotheses(claim):
+        assert statements.evaluate(text, claim.scenario, given, system).holds, text
+    other = {name: x if name in used else statements._shifted(x) for name, x in given.items()}
+    published = [statements.evaluate(claim.as_published, claim.scenario, base, system) for base in (given, other)]
+    assert published[0] == published[1]
 
 
 PARTS = {"WL-2": True, "PC-13": True, "PC-21": True, "IS-7": True, "WL-1": False, "SC-4": False}

@@ -36,13 +36,13 @@ def authors_code(features, labels, temperature, dtype="float64", base=0.07):
 def _code_is_the_scaled_formula(rng):
     """In float64, for rows not of length 1; 1 / (2 N_y - 1) makes the mean of the sum; without labels: NT-Xent.
 
-    4 to 8 samples in two views and 5 dimensions, two classes; temperatures from 0.3 to 3.2.
+    4 to 8 samples in two views and 5 dimensions, two classes; temperatures from 0.3 to 3.
     """
     import numpy as np
 
     from nceref import losses
 
-    z, t = rng.standard_normal((int(rng.integers(4, 9)), 2, 5)), 10 ** rng.uniform(-0.5, 0.5)
+    z, t = rng.standard_normal((int(rng.integers(4, 9)), 2, 5)), 10 ** rng.uniform(-0.522, 0.477)
     y = rng.permutation(np.arange(len(z)) % 2)
     given = {"temperature": t, "normalize": "none"}
     mean, total = (losses.supcon_out(z, y, form=form, reduction="none", **given) for form in ("mean", "sum"))
@@ -125,7 +125,7 @@ def _floor_of_a_batch(rng):
         return value, grads["embeddings"].ravel()
 
     for _ in range(20):
-        classes, each, t = int(rng.integers(2, 6)), int(rng.integers(2, 5)), 10 ** rng.uniform(-1, 0.7)
+        classes, each, t = int(rng.integers(2, 6)), int(rng.integers(2, 5)), 10 ** rng.uniform(-1, 0.698)
         z, y = np.tile(np.eye(classes) - 1 / classes, (each, 1)), np.tile(np.arange(classes), each)
         simplex, other = (losses.supcon_out(x, y, temperature=t) for x in (z, rng.standard_normal(z.shape)))
         if not (np.isclose(simplex, floor(classes, each, t), rtol=1e-11) and simplex < other):
@@ -308,7 +308,7 @@ CHAPTER = Chapter(
             place="for eq. (2); Graf et al. 2021 state the optimum, their text was not read",
             published="In the optimum of a balanced batch, classes collapse to the corners of a regular simplex.",
             latex=r"\min\frac1b\sum_iL_i=\log\big(l-1+(b-l)e^{-C/((C-1)\tau)}\big),\quad b=Cl,\ D\ge C-1",
-            given="the minimum: a batch of b rows of length 1, l of each of C classes, in D >= C - 1 dimensions",
+            given="the minimum: b rows of length 1, l >= 2 of each of C >= 2 classes, in D >= C - 1 dimensions",
             expected=Verdict.AGREES,
             formula="0 <= L_out - log(K + len(s_n) * exp((mean(s_n) - mean(s_p)) / t))"
             " <= max(range_p, range_n)**2 / (8 * t**2)",

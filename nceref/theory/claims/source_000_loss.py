@@ -35,7 +35,8 @@ def _copied_right_and_understated():
 def _trends_and_ceiling():
     """Of the contrastive loss, tolerance rises and uniformity falls with the temperature, the simple loss after it.
 
-    Printed uniformities of all losses are at most that of the uniform law in 117 dimensions; one is above that in 116.
+    Printed uniformities of all losses, whose last digit may be rounded up, are at most that of the uniform law in 117
+    dimensions; one is above that in 116.
     """
     from nceref.theory.scenarios.sphere import least_uniformity
 
@@ -176,7 +177,7 @@ def _strongest_push_by_search(rng):
     """
     from math import exp, sqrt
 
-    for temperature in 10 ** rng.uniform(-1.5, 1, 20):
+    for temperature in 10 ** rng.uniform(-1.522, 1, 20):
         peak = (sqrt(temperature**2 + 4) - temperature) / 2
         own = _strongest_push(temperature, others=1.0)
         left = (1 - own * own) / (1 + exp((own - 1) / temperature)) - temperature * own
@@ -296,7 +297,7 @@ CHAPTER = Chapter(
             place="implied by the gradients; paper, section 3.1, (2)",
             published="The gradient by the positive is as large as those by all negatives together.",
             latex=r"\sum_{j\ge1}\Big|\frac{\partial L}{\partial s_j}\Big|=\Big|\frac{\partial L}{\partial s_+}\Big|"
-            r"\text{, of derivatives by similarities (by embeddings: each times }\sqrt{1-s_j^2}\text{)}",
+            r"\text{, of derivatives by similarities (by embeddings of length 1: each times }\sqrt{1-s_j^2}\text{)}",
             expected=Verdict.AGREES,
             formula="sum(abs(d(L, s[j])) for j in range(1, N)) == abs(d(L, s[0]))",
             derivation="gradients",

@@ -3,6 +3,7 @@
 from nceref.theory.claim import Chapter, Claim, Counter, Repair
 from nceref.theory.verdicts import Verdict
 from nceref.training.quadrants import findings
+from nceref.training.quadrants.batch import PER_TEMPERATURE
 
 SOURCE = "source 003"
 RIGHT = (0.5, 0.25, -0.45, -0.1)
@@ -326,6 +327,7 @@ CHAPTER = Chapter(
             "sign on all of them. Two such corners are opposite ones, (-1, 1) and (1, -1) for example.",
             counterexample=_samples_on_all_sides,
             scenario="encoder",
+            given="corners: samples on all sides of 0",
             formula="f_back == [-z for z in f]",
             symbolic=True,
             numeric=findings.in_opposite_corners,
@@ -345,8 +347,8 @@ CHAPTER = Chapter(
             repair=Repair.CONDITION,
             repaired="Of such pictures, trained at one rate: from 0.99 to 0.01 the cosine within classes rises by "
             f"{_PUBLISHED_RATE} (mean of 32 seeds, half of its 95 % interval). But the step is rate / temperature: "
-            f"with that held fixed, the rise is {_FIXED_RATIO}. Four free classes on the circle end as one square at "
-            "0.99 as at 0.01.",
+            f"with that held at {PER_TEMPERATURE}, as at 0.05, the rise is {_FIXED_RATIO}. Four free classes on the "
+            "circle end as one square at 0.99 as at 0.01.",
             counterexample=_same_square,
             formula="t * d(L, s[0]) == P[0] - 1 and exp(mean(s[1:]) / t) <= mean([exp(x / t) for x in s[1:]])",
             derivation="gradients",
@@ -367,6 +369,7 @@ CHAPTER = Chapter(
             "classes end equally uniform at all. No term of the loss holds lengths in place.",
             counterexample=_equally_uniform,
             scenario="encoder",
+            given="0 < lengths",
             formula="[d(L, a[j]) for j in range(len(a))] == 0",
             numeric=findings.moderate_only_in_the_square,
             random=True,

@@ -142,7 +142,7 @@ CHAPTER = Chapter(
             place="section 2, listing of the training, its comments",
             published="One sample of the class is drawn as the anchor, and one more as its positive.",
             latex=r"\Pr[\text{positive}=\text{anchor}]=\tfrac1{25},\qquad \cos(f,f)=1,\quad \nabla\cos(f,f)=0",
-            given="both drawn from the 25 samples of a class, independently",
+            given="both drawn from the 25 samples of a class, independently; no feature is 0",
             expected=Verdict.IMPRECISE,
             repair=Repair.WORDING,
             repaired="Both are drawn from the same 25 independently: with probability 1/25 they are one sample. Its "

@@ -82,7 +82,8 @@ def _sum_is_not_the_mean():
     code = _as_the_code(*given).mean()
     printed, divided = (_paco(*given[:4], class_prior=given[4], form=f).mean() for f in ("sum", "normalized"))
     return Counter(
-        f"one batch: {code:.6f} by the code, {printed:.6f} by the printed sum, {divided:.6f} divided by 1 + alpha K",
+        f"a random batch of 8 (seed 1), queue of 6, alpha 0.05, temperature 0.2:"
+        f" {code:.6f} by the code, {printed:.6f} by the printed sum, {divided:.6f} divided by 1 + alpha K",
         abs(code - printed) > 0.05 and abs(code - divided) < 1e-6,
     )
 

@@ -4,8 +4,8 @@ from nceref.theory.claim import Chapter, Claim, Counter, Repair
 from nceref.theory.verdicts import Verdict
 
 SOURCE = "source 004"
-# The queue of the source; all images of ImageNet-LT, those of its largest class and of its smallest.
-QUEUE, IMAGES, MOST, FEWEST = 8192, 115846, 1280, 5
+# The queue of the source; all images of ImageNet-LT, those of its largest class, of one with 20, and of its smallest.
+QUEUE, IMAGES, MOST, FEW, FEWEST = 8192, 115846, 1280, 20, 5
 
 
 def _centers_or_keys(rng):
@@ -89,7 +89,7 @@ def _gaps_of_two_classes():
     m = mpmath.MPContext()
     m.dps = 50
     grid = [m.mpf(10) ** (m.mpf(i) / 4) for i in range(-16, 9)]
-    for head, tail in ((m.mpf(90), m.mpf(8)), (m.mpf(90.5), m.mpf(0.3125))):
+    for head, tail in ((m.mpf(90), m.mpf(8)), (m.mpf(90.5), m.mpf(1))):
         widest = 1 / m.sqrt(head * tail)
         sums = [_lowest(m, a, head) - _lowest(m, a, tail) for a in grid]
         steps = sorted([*grid, widest])
@@ -106,15 +106,16 @@ def _gaps_of_two_classes():
 def _smaller_alpha_wider_gap():
     import math
 
-    head, tail = QUEUE * MOST / IMAGES, QUEUE * FEWEST / IMAGES
+    head, tail = QUEUE * MOST / IMAGES, QUEUE * FEW / IMAGES
     widest = 1 / math.sqrt(head * tail)
     apart = [_gap(math, alpha, head, tail) for alpha in (1.0, widest)]
     ratios = [_lowest(math, alpha, head) / _lowest(math, alpha, tail) for alpha in (0.05, 1e-9)]
     return Counter(
-        f"K = {head:.2f} and {tail:.3f}: divided by 1 + alpha K, the bounds differ by {apart[0]:.4f} at alpha 1 and by"
+        f"{MOST} and {FEW} of {IMAGES} images and a queue of {QUEUE}, K = {head:.2f} and {tail:.3f}:"
+        f" divided by 1 + alpha K, the bounds differ by {apart[0]:.4f} at alpha 1 and by"
         f" {apart[1]:.4f} at {widest:.4f}; the ratio of the sums is {ratios[0]:.2f} at 0.05 and tends to"
         f" {head / tail:.2f}, not to 1",
-        apart[1] > apart[0] and ratios[1] > 2,
+        tail > 1 and apart[1] > apart[0] and ratios[1] > 2,
     )
 
 
@@ -231,8 +232,8 @@ CHAPTER = Chapter(
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
             repaired="True of the difference, for the printed sum. The ratio tends to K_h/K_t, not to 1. Divided by "
-            "1 + alpha K, and where K_h K_t > 1, the bounds part as alpha falls from 1 to 1 / sqrt(K_h K_t), and only "
-            "then approach each other; as alpha rises above 1, they part as well, towards log(K_h/K_t).",
+            "1 + alpha K, the bounds part as alpha falls from 1 to 1 / sqrt(K_h K_t), and only then approach each "
+            "other; as alpha rises above 1, they part as well, towards log(K_h/K_t).",
             counterexample=_smaller_alpha_wider_gap,
             formula="alpha / W == 1 / (1 / alpha + K)"
             " and d(W * log(W) - alpha * K * log(alpha), alpha) == K * log(K + 1 / alpha)"

@@ -248,7 +248,7 @@ CHAPTER = Chapter(
             place="minimum of the supervised contrastive loss",
             published="The optimal arrangement is a simplex, whatever the temperature.",
             latex=r"\arg\min L=\text{simplex for all}\ \tau\ \text{if}\ n_1=\dots=n_K,\ d\ge K-1",
-            given="a batch of rows of length 1 in d >= K - 1 dimensions, as many of each of K classes; tau > 0",
+            given="rows of length 1 in d >= K - 1 dimensions, l >= 2 of each of K >= 2 classes; tau > 0",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
             repaired="True of balanced classes with room for a simplex, K <= d + 1. Without the room it depends on it, "
@@ -266,7 +266,7 @@ CHAPTER = Chapter(
             place="minimum of cross-entropy; balanced classes",
             published="With features and class weights of fixed length, cross-entropy is least on a simplex.",
             latex=r"L\ge\log\Big(1+(K-1)\,e^{-\frac{K}{K-1}\rho r}\Big),\quad\Vert z\Vert=\rho,\ \Vert w_k\Vert=r",
-            given="a batch with as many samples z of each of K classes, class weights w_k; all lengths fixed",
+            given="a batch with as many samples z of each of K >= 2 classes, class weights w_k; all lengths fixed",
             expected=Verdict.AGREES,
             numeric=_product_of_norms,
             random=_balanced_cross_entropy,

@@ -65,7 +65,7 @@ def _limit_and_its_minimizer(rng):
 
     cosines = np.cos(2 * np.pi * (np.arange(64)[:, None] - np.arange(64)) / 64)
     for _ in range(8):
-        temperature, positive = float(10 ** rng.uniform(-0.6, 0.6)), float(rng.uniform(-1, 1))
+        temperature, positive = float(10 ** rng.uniform(-0.602, 0.602)), float(rng.uniform(-1, 1))
         if abs(_deviation(4096, positive, temperature) * 4096 - _coefficient(positive, temperature)) > 0.05:
             return False
         kernel, least = np.exp(cosines / temperature), float(log(besseli(0, 1 / temperature)))
@@ -288,7 +288,7 @@ CHAPTER = Chapter(
             published="Perfect alignment and the uniform law are optimal in the limit, whatever the temperature.",
             latex=r"L=\tfrac1N\sum_i\log\sum_je^{(z_i^\top z_j-1)/\tau}\ge\log\big(1+(N-1)e^{-\frac N{(N-1)\tau}}\big),"
             r"\quad\text{attained by the simplex if }N\le D+1\ \text{in}\ D\ \text{dimensions}",
-            given="N points of length 1, each its own positive, a mean over all; tau > 0",
+            given="N >= 2 points of length 1, each its own positive, a mean over all; tau > 0",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
             repaired="True of the limit (WI-2), and of up to D + 1 aligned points, which are best as a simplex. Other "

@@ -69,6 +69,6 @@ SCENARIO = Scenario(
         {"s": (0.9, -0.3), "t": 3.0},
     ),
     draw=draw,
-    drawn={"s": Drawn(-1, 1, (2, 40)), "t": Drawn(0.01, 30, scale=LOGARITHMIC)},
+    drawn={"s": Drawn(-1, 1, (2, 40), tied=True), "t": Drawn(0.01, 30, scale=LOGARITHMIC)},
     terms=terms,
 )

@@ -21,7 +21,7 @@ def draw(rng):
     return {
         "cosines": rng.uniform(-0.999, 0.999, n).tolist(),
         "counts": (10 ** rng.uniform(0, 3, n)).tolist(),
-        "scale": float(10 ** rng.uniform(0, 1.8)),
+        "scale": float(10 ** rng.uniform(0, 1.806)),
         "margin": float(rng.uniform(0, 1)),
     }
 
@@ -70,7 +70,7 @@ SCENARIO = Scenario(
     drawn={
         "cosines": Drawn(-0.999, 0.999, (2, 6)),
         "counts": Drawn(1, 1000, (2, 6), LOGARITHMIC),
-        "scale": Drawn(1, 63.1, scale=LOGARITHMIC),
+        "scale": Drawn(1, 64, scale=LOGARITHMIC),
         "margin": Drawn(0, 1),
     },
     terms=terms,

@@ -41,16 +41,19 @@ def terms(m, base):
     """Features, the one matrix of both layers, and the loss of the listing, with stretched features."""
     first, second, t = base["V"], base["W"], base["t"]
     features = [_through(m, x, first, second) for x in (base["x"], *base["y"])]
-    stretched = [[a * u for u in f] for a, f in zip(base["a"], features, strict=True)]
-    cosines = [_cosine(m, stretched[0], g) for g in stretched[1:]]
-    return {
+    named = {
         **base,
         "f": features[0],
         "f_back": _through(m, [-u for u in base["x"]], first, second),
         "M": [[sum(w * row[j] for w, row in zip(out, first, strict=True)) for j in range(2)] for out in second],
-        "cosines": cosines,
-        "L": m.log(sum(m.exp((c - cosines[0]) / t) for c in cosines)),
+        "lengths": [m.sqrt(u * u + v * v) for u, v in features],
     }
+    if not all(named["lengths"]):
+        # A feature that is 0 has no cosine.
+        return named
+    stretched = [[a * u for u in f] for a, f in zip(base["a"], features, strict=True)]
+    cosines = [_cosine(m, stretched[0], g) for g in stretched[1:]]
+    return {**named, "cosines": cosines, "L": m.log(sum(m.exp((c - cosines[0]) / t) for c in cosines))}
 
 
 SCENARIO = Scenario(
@@ -67,6 +70,7 @@ SCENARIO = Scenario(
         "f": "feature of x",
         "f_back": "feature of -x",
         "M": "W V, a 2 x 2 matrix",
+        "lengths": "lengths of the features before they are stretched",
         "cosines": "cosines of the anchor's feature with the others, the positive first",
         "L": "cross-entropy of these over t",
     },

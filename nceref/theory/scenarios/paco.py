@@ -19,7 +19,7 @@ def draw(rng):
     """2 to 5 classes, 1 to 6 positives, 1 to 6 negatives, logits of standard deviation 2; alpha from 0.01 to 3."""
     groups = {"center": (2, 6), "positives": (1, 7), "negatives": (1, 7)}
     logits = {name: (2 * rng.standard_normal(rng.integers(*sizes))).tolist() for name, sizes in groups.items()}
-    return {"alpha": float(10 ** rng.uniform(-2, 0.5)), **logits}
+    return {"alpha": float(10 ** rng.uniform(-2, 0.477)), **logits}
 
 
 def terms(m, base):
@@ -79,7 +79,7 @@ SCENARIO = Scenario(
     ),
     draw=draw,
     drawn={
-        "alpha": Drawn(0.01, 3.17, scale=LOGARITHMIC),
+        "alpha": Drawn(0.01, 3, scale=LOGARITHMIC),
         "center": Drawn(0, 2, (2, 5), NORMAL),
         "positives": Drawn(0, 2, (1, 6), NORMAL),
         "negatives": Drawn(0, 2, (1, 6), NORMAL),

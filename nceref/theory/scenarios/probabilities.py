@@ -12,7 +12,7 @@ def symbols():
 
 def draw(rng):
     """A probability in (0, 1), also near both ends; alpha 0.01 to 1; 0.1 to 100 positives, not an integer."""
-    log_odds, log_alpha, log_count = rng.uniform(-6, 6), rng.uniform(-2, 0), rng.uniform(-1, 2)
+    log_odds, log_alpha, log_count = rng.uniform(-5.988, 5.988), rng.uniform(-2, 0), rng.uniform(-1, 2)
     return {"p": float(1 / (1 + 2.718**-log_odds)), "alpha": float(10**log_alpha), "K": float(10**log_count)}
 
 
@@ -54,7 +54,7 @@ SCENARIO = Scenario(
     ),
     draw=draw,
     drawn={
-        "p": Drawn(0.0024, 0.9976),
+        "p": Drawn(0.0025, 0.9975),
         "alpha": Drawn(0.01, 1, scale=LOGARITHMIC),
         "K": Drawn(0.1, 100, scale=LOGARITHMIC),
     },

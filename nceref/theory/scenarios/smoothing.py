@@ -56,6 +56,6 @@ SCENARIO = Scenario(
         {"s": (0.9, -0.3), "t": 3.0, "e": 0.5},
     ),
     draw=draw,
-    drawn={"s": Drawn(-1, 1, (2, 12)), "t": Drawn(0.01, 30, scale=LOGARITHMIC), "e": Drawn(0, 1)},
+    drawn={"s": Drawn(-1, 1, (2, 12), tied=True), "t": Drawn(0.01, 30, scale=LOGARITHMIC), "e": Drawn(0, 1)},
     terms=terms,
 )

@@ -69,6 +69,6 @@ SCENARIO = Scenario(
         {"s": (1.0, -0.2), "t": 4.0, "w": 2.0},
     ),
     draw=draw,
-    drawn={"s": Drawn(-1, 1, (2, 12)), "t": Drawn(0.01, 30, scale=LOGARITHMIC), "w": Drawn(0, 2)},
+    drawn={"s": Drawn(-1, 1, (2, 12), tied=True), "t": Drawn(0.01, 30, scale=LOGARITHMIC), "w": Drawn(0, 2)},
     terms=terms,
 )
