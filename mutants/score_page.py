@@ -70,7 +70,7 @@ def _table(page: Page, score: Score, dtype: str) -> None:
     rows["all"] = score.tally(dtype, *GROUPS)
     lines: list[tuple[str, ...]] = [(dtype, "mutants", "killed", "named first", "among three")]
     lines += [(name, *_counts(tally)) for name, tally in rows.items() if tally.total]
-    if limited := sum(t.killed and t.limited for t in score.of(dtype, INDEPENDENT, *GROUPS)):
+    if limited := sum(t.killed and t.limited for t in score.of(dtype, *score.useful, *GROUPS)):
         page.print(f"killed by a limit alone: {limited}")
     correct = score.of(dtype, CORRECT)
     # Where correct programs alone were scored, only the header is left.
