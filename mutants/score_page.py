@@ -109,7 +109,7 @@ def score_record(score: Score) -> dict[str, Any]:
         "false_alarms": len(score.false_alarms),
         "correct_variants": sum(result.group == CORRECT for result in score.results),
         "explained": {
-            dtype: {group: dict(score.explained(dtype, group)) for group in score.useful} for dtype in score.dtypes
+            dtype: {group: dict(score.explained(dtype, group)) for group in USEFUL} for dtype in score.dtypes
         },
         "trials": [_result_record(result) for result in score.results],
     }

@@ -86,7 +86,7 @@ def test_the_command_scores_and_fails_on_a_missed_target(monkeypatch):
     assert score["by_dtype"]["float64"]["all"]["named"] == 1
     assert set(score["trials"][0]) == {
         "id", "loss", "dtype", "group", "expected", "verdict", "said", "reason", "right", "among", "errors", "seconds",
-        "calls", "killed", "named", "confirmed", "explanation",
+        "calls", "limited", "killed", "named", "confirmed", "explanation",
     }  # fmt: skip
     monkeypatch.setattr(
         "mutants.score.measure", lambda todo, suite, ranks, leave_out: [scored(verdict="conforms", diagnoses=())]

@@ -204,23 +204,26 @@ EXAMPLES = (
     Example("mutants"),
     Example("mutants nt-xent-own-logit-kept"),
     Example("mutants --ranks 2"),
+    Example("mutants --catalogue gradients"),
     Example(
         "mutants --json",
         json="-",
-        keys={"[]": "also, dtypes, file, group, id, losses, named, options, seen, sentence, settings, thread"},
+        keys={"[]": "also, dtypes, file, group, id, losses, named, options, seen, sentence, settings, thread, wrong"},
     ),
     Example("mutants score nt-xent-own-logit-kept --dtype float64 --suite quick"),
+    Example("mutants score nt-xent-own-logit-kept --dtype float64 --leave-one-out"),
     Example("mutants score moco-as-in-its-third-version --dtype float64 --catalogue independent"),
     Example(
         "mutants score nt-xent-own-logit-kept --dtype float64 --json",
         json="-",
         keys={
             "": "by_dtype, correct_variants, explained, false_alarms, met, trials",
-            "by_dtype.float64": "all, distributed, held-out, independent, pairs, tuning",
-            "explained.float64": "confirmed, located, measured, named, none, unconfirmed",
+            "by_dtype.float64": "all, distributed, gradients, held-out, independent, left-out, pairs, triples, tuning",
+            "explained.float64": "gradients, independent, left-out, triples",
+            "explained.float64.independent": "confirmed, located, measured, named, none, unconfirmed",
             "by_dtype.float64.all": TALLY,
-            "trials[]": "among, confirmed, dtype, errors, expected, explanation, group, id, killed, loss, named, "
-            "reason, right, said, seconds, verdict",
+            "trials[]": "among, calls, confirmed, dtype, errors, expected, explanation, group, id, killed, limited, "
+            "loss, named, reason, right, said, seconds, verdict",
         },
     ),
     Example("plot-limits --out limits"),
