@@ -44,14 +44,9 @@ def page_of(loss: LossFunction) -> Page:
 
 def _sections(loss: LossFunction) -> Mapping[str, Sequence[tuple[str, str]]]:
     """The sections of the page by title, each of names with a text, or of texts alone."""
-    from nceref.checks.properties import PROPERTIES
     from nceref.checks.settings import statement
 
     declared = loss.declaration
-    names = [
-        (with_spaces(name), statement(PROPERTIES[name].statement, declared.properties[name]))
-        for name in sorted(loss.properties)
-    ]
     return {
         "Formula": _lines(declared.text),
         "Call": _lines(_called(loss)),
@@ -59,7 +54,7 @@ def _sections(loss: LossFunction) -> Mapping[str, Sequence[tuple[str, str]]]:
         "Rows of reduction='none'": _lines(declared.rows or "None: the loss is one number for the whole set."),
         "Gradient": _lines(declared.gradient),
         "Sign": _lines(declared.sign),
-        "Properties": names,
+        "Properties": properties(loss),
         "Relations": [
             (relation.other, statement(relation.statement, relation.given)) for relation in declared.relations
         ],
@@ -67,6 +62,19 @@ def _sections(loss: LossFunction) -> Mapping[str, Sequence[tuple[str, str]]]:
         "Notes": _lines(declared.notes),
         "Sources": [("-", " ".join(str(source).split())) for source in loss.sources],
     }
+
+
+def properties(loss: LossFunction) -> list[tuple[str, str]]:
+    """The properties by name, each with its settings; and that none is claimed on kinks, whose cases no check has."""
+    from nceref.checks.properties import PROPERTIES
+    from nceref.checks.settings import statement
+
+    declared = loss.declaration
+    lines = [
+        (with_spaces(name), statement(PROPERTIES[name].statement, declared.properties[name]))
+        for name in sorted(loss.properties)
+    ]
+    return [*lines, ("on the kinks", "No property is claimed there.")] if declared.kinks else lines
 
 
 def _lines(text: str) -> list[tuple[str, str]]:

@@ -120,6 +120,17 @@ def test_weights_of_a_mask_push_a_positive_away():
     assert settings.holds_for(declared, "attracts_positives", {"mask": (mask > 0) * 0.7})
 
 
+def test_on_a_kink_a_property_may_break():
+    q, k = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), np.array([[1.0, 0.2], [0.6, 0.8], [0.6, 0.8]])
+    order, loss = [0, 2, 1], get_loss("hard_contrastive")
+    given = {"temperature": 0.5, "fraction": 0.5}
+    # Both negatives of the first query are equally similar: the one that comes first is kept, in either order.
+    assert run.on_kink(loss.declaration, {"queries": q, "keys": k, **given})
+    (value, grad), (other, turned) = (loss.value_and_grad(q[rows], k[rows], **given) for rows in ([0, 1, 2], order))
+    assert value == other
+    assert not np.allclose(grad["keys"][order], turned["keys"], atol=0.1)
+
+
 @every_loss
 def test_every_level_of_every_parameter_is_in_some_setting_that_the_loss_takes(loss_name):
     loss = get_loss(loss_name).declaration

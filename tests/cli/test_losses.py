@@ -64,6 +64,7 @@ def test_page_of_a_loss_fits_80_columns_and_holds_all_that_is_declared(loss_name
     for name, hypothesis in declared.properties.items():
         only = f" Only {in_words(hypothesis)}." if hypothesis else ""
         texts.append(f"{name.replace('_', ' ')} {PROPERTIES[name].statement}{only}")
+    texts += ["on the kinks No property is claimed there."] * bool(declared.kinks)
     for text in texts:
         assert words(text) in words(page)
     wide = losses_page.page_of(loss).text(width=300)

@@ -8,13 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from mutants.bug import Program, bugs
 from mutants.source import source
 from nceref.checks.expect import COUNTS, ExpectedReadings, Reading, expected_readings, option
-from nceref.checks.properties import PROPERTIES
 from nceref.checks.settings import statement
 from nceref.checks.situations import Sizes
+from nceref.cli import losses_page
 from nceref.cli.losses_page import call
 from nceref.losses import LossFunction, describe
 from nceref.output.markdown import escaped, markdown_table
-from nceref.output.pages import with_spaces
 from nceref.spec import Array, Scalar
 from nceref.theory.tables import conventions
 from tools.site import gradients, released
@@ -41,10 +40,7 @@ def page(loss: LossFunction) -> str:
         "Value": _value(loss),
         "Gradient": f"{gradients.section(loss)}\n\n{_kinks(loss)}",
         "Expected values": _readings(loss),
-        "Properties": _list(
-            (with_spaces(name), statement(PROPERTIES[name].statement, declared.properties[name]))
-            for name in sorted(loss.properties)
-        ),
+        "Properties": _list(losses_page.properties(loss)),
         "Relations": _list((f"[{r.other}]({r.other}.md)", statement(r.statement, r.given)) for r in declared.relations),
         "What implementations do differently": _conventions(loss),
         "Released implementations": released.section(loss),
