@@ -261,4 +261,4 @@ _NAMED = 3
 
 
 def _arrow(name: str, parameter: str) -> str:
-    return f"{name} -> {parameter}"
+    return name if name == parameter else f"{name} -> {parameter}"

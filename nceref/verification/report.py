@@ -34,7 +34,7 @@ class Report(ReportData):
         The target that was judged, and the loss that it was compared with.
     verdict : str
         ``conforms``, ``differs``, ``value-only`` (right, but there were no gradients to judge), ``inconclusive``
-        (nothing failed, but the cases could not have seen what they must) or ``error``.
+        (nothing failed, but the bounds are too wide to catch a known bug) or ``error``.
     exit_code : int
         0 conforms, 1 differs, 3 the checker failed its own test, 4 the target could not be run, 5 too little was
         executed, 6 inconclusive.
@@ -247,7 +247,7 @@ def _circumstances(report: Report) -> Iterator[str]:
         yield f"suite {about['suite']}"
     yield from (f"{name}={'given' if value is ... else value}" for name, value in report.settings.items())
     if about.get("arguments"):
-        yield str(about["arguments"])
+        yield f"called with {about['arguments']}"
 
 
 def _plain(value: Any) -> Any:

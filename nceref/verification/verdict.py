@@ -61,7 +61,7 @@ def decide_verdict(request: Request, results: Sequence[Result], runs: Sequence[A
          lambda: f"{_mute(runs)} no case could be judged: {mute[0].why}"),
         (failed or errors, "differs", codes.DIFFERS, lambda: _by_format(failed, errors, runs)),
         (few := _too_little(request, judged, runs), "inconclusive", codes.TOO_LITTLE, lambda: few),
-        (unseen, "inconclusive", codes.INCONCLUSIVE, lambda: f"nothing failed, but no case could have seen "
+        (unseen, "inconclusive", codes.INCONCLUSIVE, lambda: f"nothing failed, but no case would catch "
          f"{unseen[0].wrong_answer.sentence}{_of(runs, unseen[0])}: the bounds are wider than that"),
         (not judged_grads or missing, "value-only", codes.DIFFERS if request.require_grad else codes.CONFORMS,
          lambda: f"the value is right {cases}; there were no gradients to judge{_wanted(request, ungraded)}"

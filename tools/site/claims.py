@@ -55,10 +55,10 @@ def index() -> str:
     table = markdown_table(("claim", "statement", "losses", "verdict", "source", "evidence"), rows)
     return (
         "# All claims\n\n"
-        f"{len(rows)} statements of the sources, each with a verdict that is derived from its evidence. "
-        "[What the sources say](../../claims.md) has those that may surprise.\n\n"
-        "Evidence: S with symbols, N with 50 digits, P on random instances. Losses: those that it names, or that "
-        "rest on it.\n\n"
+        f"{len(rows)} statements of the papers and notes, each with a verdict. "
+        "[Three that may surprise](../../claims.md) are a start.\n\n"
+        "Evidence is S for symbolic, N for numeric, P for random instances. The losses of a claim are those that it "
+        "names, and those whose page refers to it.\n\n"
         "<details><summary>What the sources are</summary>\n\n"
         f"{_list(_sources().values())}\n\n{_numbered()}\n\n</details>\n\n"
         f'<div id="claims"></div>\n\n{table}\n'

@@ -54,7 +54,7 @@ CLAUSES = (
     Clause(
         "collapse",
         "Collapse and copies",
-        "All rows alike, as after a collapse; and a sample that is there twice.",
+        "All rows equal, as after a collapse, and a sample that occurs twice.",
         {"collapsed": "all rows alike", "duplicate": "the first sample and the last one are the same"},
     ),
     Clause(

@@ -243,12 +243,12 @@ def default_temperatures() -> dict[str, tuple[float, ...]]:
 TABLE = Table(
     name="conventions",
     title="What implementations of the same loss do differently",
-    source="Source code of each implementation; partly run to confirm it",
+    source="Read in the source code of each implementation; some were run to confirm it",
     columns=COLUMNS,
     rows=rows,
     note=(
-        "T is the temperature, N the number of samples, |P| and K the number of positives of an anchor. Factor: what "
-        "the value is multiplied with, beside the mean over the anchors. Self pair: the similarity of a sample with "
-        "itself. Lonely anchor: one without any positive."
+        "T is the temperature, N the number of samples, |P| and K the number of positives of an anchor. Factor: "
+        "the value is multiplied by it, after the mean over the anchors. Self pair: the similarity of a sample with "
+        "itself. Lonely anchor: an anchor without any positive."
     ),
 )

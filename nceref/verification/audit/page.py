@@ -87,10 +87,12 @@ def html(rows: Iterable[AuditRow]) -> str:
 
 _ABOUT = """# Audit of released losses
 
-Losses as they are released, against the reference: values and gradients on the {suite} suite, within bounds that are
-computed for each case and dtype. Written by `make audit`; `nceref verify --all` judges what is installed where you are.
+What do released losses compute? Their values and gradients were compared with the reference on the {suite} suite,
+within bounds that are computed for each case and dtype. `make audit` writes this page; `nceref verify --all` checks the
+packages that you have installed.
 
-"agrees": every value and every gradient is within its bound. A difference need not be a bug: some are conventions.
+"agrees" means that every value and every gradient is within its bound. A difference need not be a bug: some are
+conventions.
 
 """
 
@@ -150,10 +152,11 @@ def _absent(rows: Sequence[AuditRow]) -> Iterator[str]:
 
 _ON_RANKS = """## On several ranks
 
-What data-parallel training gets from losses that are released for several processes: {ranks} processes, gradients
-averaged over them, against the loss of the joined batch and its gradient. The {suite} suite in {dtypes}; numbers of the
-gradient of the embeddings, at temperatures around 0.15. With the arguments of a line as `--init`,
-`nceref verify TARGET --init NAME=VALUE --ranks {ranks} --suite {suite}` prints the whole report.
+Which value and gradient does data-parallel training get from losses that are released for several processes? Each was
+run on {ranks} processes, with gradients averaged over them, and compared with the loss of the joined batch and its
+gradient: the {suite} suite in {dtypes}, and the gradient of the embeddings at temperatures around 0.15. With the
+arguments of a line as `--init`, `nceref verify TARGET --init NAME=VALUE --ranks {ranks} --suite {suite}` prints the
+whole report.
 
 """
 

@@ -17,7 +17,7 @@ LONGEST_SCRIPT = 100_000
 def summary(view: ReportView) -> Iterator[Markup]:
     """The section of all results in short."""
     if view.report.results:
-        yield view.section("summary", "All results in short", quantities(view))
+        yield view.section("summary", "Summary of results", quantities(view))
 
 
 def quantities(view: ReportView) -> Markup:
@@ -29,8 +29,8 @@ def quantities(view: ReportView) -> Markup:
 
 
 _HOW_TO_READ = (
-    "Each number is compared with a reference. Its error counts in units of a bound: the largest error that rounding"
-    " can explain in a right program, on that case. Above 1 it is wrong."
+    "Each number is compared with the reference. Errors are in units of the bound, which is the largest error that"
+    " rounding can cause in a correct program on that case. Above 1 the number is wrong."
 )
 _KINDS = {"mode": "ways of calling", "identity": "identities", "behavior": "behavior", "mix": "two losses added up"}
 
@@ -79,7 +79,7 @@ def _names(names: Sequence[str]) -> str:
 RESULTS = {
     "caught": ("pass", "✓ caught"),
     "survived": ("fail", "✕ passed: the verifier is broken"),
-    "unseen": ("held", "? no case could have seen it"),
+    "unseen": ("held", "? no case would catch it"),
     "lost": ("held", "? lost"),
 }
 

@@ -78,8 +78,8 @@ def _parts(view: ReportView) -> Iterator[Markup]:
 
 _LEGEND = Markup(
     'Each mark is a case: <span class="pass">● within its bound</span>, <span class="fail">✕ beyond it</span>,'
-    ' <span class="fail">▲ not a finite number</span>. Across: the temperature. Up: error over bound, on a logarithmic'
-    " axis; the line is the bound. A mark links to its row."
+    ' <span class="fail">▲ not a finite number</span>. The horizontal axis is the temperature, the vertical axis'
+    " error / bound, and the line is the bound. Each mark links to its row."
 )
 
 
