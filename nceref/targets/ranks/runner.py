@@ -19,7 +19,7 @@ from nceref.output.system import processes_available
 from nceref.output.words import counted
 from nceref.spec import Loss
 from nceref.targets.frameworks.call import ROWS
-from nceref.targets.frameworks.frameworks import framework_of
+from nceref.targets.frameworks.frameworks import FRAMEWORKS, framework_of
 from nceref.targets.process.child import GIVE_UP, NOT_TRIED, ChildRunner
 from nceref.targets.ranks import devices
 from nceref.targets.ranks.contract import Contract, listed_ranks
@@ -109,8 +109,9 @@ class RanksRunner:
         ranks = framework_of(self.target.framework).ranks
         self._on_devices = ranks == "devices"
         if not ranks:
-            msg = f"`ranks` is for targets of PyTorch and of JAX, but {self._request.text} is taken for one of NumPy;"
-            msg += " give --framework if it imports its own only when it is called"
+            able = " and ".join(name for name, each in FRAMEWORKS.items() if each.ranks)
+            msg = f"`ranks` is for targets of {able}, but {self._request.text} is taken for one of"
+            msg += f" {self.target.framework}; give --framework if it imports its own only when it is called"
             raise TargetError(msg)
 
     def assign(self, request: LoadRequest) -> None:

@@ -122,4 +122,4 @@ def test_a_target_of_numpy_has_no_ranks(tmp_path):
     )
     report = nceref.verify(f"{tmp_path}/loss.py:f", "clip", ranks=2)
     assert report.exit_code == 4
-    assert "is taken for one of NumPy" in report.reason
+    assert "is taken for one of numpy" in report.reason
