@@ -121,7 +121,7 @@ def test_the_wheel_is_small_and_one_that_is_heavy_or_lacks_a_file_is_refused(tmp
 
 def test_a_command_of_the_wheel_that_fails_is_named(tmp_path, monkeypatch):
     """Without an installation: the environment is an empty folder, and its programs those of the system."""
-    monkeypatch.setattr(package, "LIGHT_COMMANDS", (("losses", 0, "no such loss"),))
+    monkeypatch.setattr(package, "LIGHT_COMMANDS", (("nceref losses", 0, "no such loss"),))
     programs = tmp_path / "environment" / "bin"
     programs.mkdir(parents=True)
     for name in ("python", "nceref"):

@@ -74,7 +74,7 @@ READ = [
     "verify --manifest dev.toml",
     "compare folder dev.jsonl",
     "vectors check folder",
-    "vectors export --out folder",
+    "vectors export --loss nce --out folder",
     "quadrants --resume dev.npz",
 ]
 EXECUTED = ["verify a.py:f --loss dev.py:LOSS", "expect --loss dev.py:LOSS --n 8", "losses dev.py:LOSS", "init dev.py"]

@@ -145,11 +145,12 @@ def _files(folder):
 def main():
     """Run all commands, or those that stand on standard input, in an empty folder."""
     folder = Path(sys.argv[1])
-    chosen = json.loads(sys.stdin.read() or "null") or commands()
+    chosen = json.loads(sys.stdin.read() or "null")
     make_small()
-    _import_what_is_heavy()
+    if not chosen:
+        _import_what_is_heavy()
     os.chdir(folder)
-    sys.stdout.write(json.dumps(outputs(folder, chosen)))
+    sys.stdout.write(json.dumps(outputs(folder, chosen or commands())))
 
 
 if __name__ == "__main__":

@@ -20,8 +20,8 @@ QUICK = (
     "tables --format json",
     "certify simple nce",
     "check alignment",
-    "verify programs.py:doubled --loss info_nce --json -",
-    "verify programs.py:right --loss info_nce --dtype float64 --dtype float32 --json -",
+    "verify programs.py:doubled --loss info_nce --suite quick --json -",
+    "verify programs.py:right --loss info_nce --suite quick --dtype float64 --dtype float32 --json -",
 )
 REPLAYED = ("quadrants --steps 3 --temperature 0.2", "experiment long-tail --seeds 1 --json -")
 

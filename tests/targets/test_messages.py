@@ -62,7 +62,7 @@ PLAIN = st.recursive(
     | st.booleans()
     | st.integers()
     | st.floats(allow_nan=False)
-    | st.text(max_size=3)
+    | st.text("a\n\0é\ud7ff€😀", max_size=3)
     | st.sampled_from([..., b"\x00\xff", 1j, complex(2, float("inf"))]),
     lambda inner: (
         st.lists(inner, max_size=3)
@@ -75,7 +75,7 @@ PLAIN = st.recursive(
 )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(PLAIN)
 def test_plain_values_arrive_as_they_are(value):
     message = unpacked(packed(7, value))

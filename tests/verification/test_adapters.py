@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from slow import partly_slow
 
 from nceref import get_loss
 from nceref.errors import InputError
@@ -215,7 +216,11 @@ SEVERAL = (
 )
 
 
-@pytest.mark.parametrize(("target", "call", "measured"), SEVERAL, ids=[target for target, *_ in SEVERAL])
+@pytest.mark.parametrize(
+    ("target", "call", "measured"),
+    partly_slow(SEVERAL, lambda case: case[0] in ("columns", "KeptHot"), "the same search; one of each is quick"),
+    ids=[target for target, *_ in SEVERAL],
+)
 def test_a_queue_in_columns_of_unit_length_or_kept_by_an_object_is_handed_over(tmp_path, target, call, measured):
     (tmp_path / "queues.py").write_text(MOCO)
     program = f"{tmp_path}/queues.py:{target}"

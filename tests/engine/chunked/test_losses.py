@@ -122,7 +122,7 @@ def broken_by_chunks(seeds):
 
 def test_equal_keys_of_several_chunks_are_ranked_by_index(monkeypatch):
     monkeypatch.setattr(similarity, "settled", lambda s, *args: ties.settled(rounded_by_place(s), *args))
-    assert broken_by_chunks(range(16)) == []
+    assert broken_by_chunks(range(8)) == []
     monkeypatch.setattr(similarity, "settled", lambda s, *args: rounded_by_place(s))
     assert len(broken_by_chunks(range(8))) > 2
 

@@ -53,45 +53,32 @@ def judged(report, failure=None, suite="standard", dtype="float64"):
     return audit.row_of(ManifestResult(entry, report))
 
 
-def test_a_target_without_failures_agrees():
-    row = judged(reported())
-    assert (row.status, row.cases, row.failed, row.why) == ("agrees", 2, 0, ())
+BOTH = reported("designed-0.001/value", "designed-0.3/value", diagnosis=["exp-underflows"])
+ROWS = {
+    "without failures": (reported(), None, "agrees", ""),
+    "a listed difference": (LISTED, UNDERFLOWS, "known", "It underflows."),
+    "one that is not listed": (BOTH, UNDERFLOWS, "new", "the reason, designed-0.3/value: off"),
+    "a listed one that does not fail any more": (reported(), replace(UNDERFLOWS, diagnosis=""), "stale", "*-0.001/*"),
+    "another diagnosis": (reported("designed-0.001/value", diagnosis=["value-saturates"]), UNDERFLOWS, "stale", ""),
+    "one part of a joint diagnosis": (
+        reported("designed-0.001/value", diagnosis=["exp-underflows+outer-factor-2"]), UNDERFLOWS, "known", ""
+    ),
+    "a run that proves nothing": (replace(reported(), verdict="inconclusive", exit_code=6), None, "new", ""),
+}  # fmt: skip
 
 
-def test_a_listed_difference_is_known():
-    row = judged(LISTED, UNDERFLOWS)
-    assert (row.status, row.failed, row.why) == ("known", 1, ("It underflows.",))
-
-
-def test_a_difference_that_is_not_listed_is_new():
-    row = judged(reported("designed-0.001/value", "designed-0.3/value", diagnosis=["exp-underflows"]), UNDERFLOWS)
-    assert row.status == "new"
-    assert row.why == ("the reason", "designed-0.3/value: off")
-
-
-def test_a_listed_difference_that_does_not_fail_any_more_is_stale():
-    row = judged(reported(), replace(UNDERFLOWS, diagnosis=""))
-    assert row.status == "stale"
-    assert "*-0.001/*" in row.why[0]
+@sweep("kind", ROWS)
+def test_a_row_says_whether_a_difference_is_known(kind):
+    report, failure, status, words = ROWS[kind]
+    row = judged(report, failure)
+    assert (row.status, bool(row.why)) == (status, status != "agrees")
+    assert words in ", ".join(row.why)
+    assert (row.cases, row.failed) == (2, len({r.case for r in report.results if r.status == "fail"}))
 
 
 def test_a_suite_without_the_cases_of_an_entry_makes_nothing_stale():
     row = judged(reported(), UNDERFLOWS, suite="quick")
     assert (row.status, row.why) == ("agrees", ())
-
-
-def test_a_listed_difference_with_another_diagnosis_is_stale():
-    assert judged(reported("designed-0.001/value", diagnosis=["value-saturates"]), UNDERFLOWS).status == "stale"
-
-
-def test_one_part_of_a_joint_diagnosis_is_enough():
-    row = judged(reported("designed-0.001/value", diagnosis=["exp-underflows+outer-factor-2"]), UNDERFLOWS)
-    assert row.status == "known"
-
-
-def test_a_run_that_proves_nothing_is_new():
-    report = replace(reported(), verdict="inconclusive", exit_code=6)
-    assert judged(report).status == "new"
 
 
 def test_every_target_that_is_judged_has_a_row_in_each_format(monkeypatch):
