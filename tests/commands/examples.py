@@ -315,7 +315,7 @@ EXAMPLES = (
         json="-",
         keys=REPORT | {"scope.ranges": "classes, rows, temperature"},
     ),
-    Example("verify targets.py:loss --loss cross_entropy --suite quick --shape 12,5"),
+    Example("verify targets.py:loss --loss cross_entropy --suite quick --shape 12,5 --temperatures 0.01"),
     # NumPy has no ranks.
     Example(
         "verify targets.py:loss --loss cross_entropy --ranks 2 --sync sum --value sum --shards 3,1"
