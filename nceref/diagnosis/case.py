@@ -49,7 +49,7 @@ class Variants:
     arranged: dict[_Structure, Any] = field(default_factory=dict)
     rows: dict[_Structure, DenseRows] = field(default_factory=dict)
     answers: dict[_Structure, tuple[Array, Array]] = field(default_factory=dict)
-    gradients: dict[tuple[_Structure, str], Array] = field(default_factory=dict)
+    gradients: dict[_Structure, dict[str, Array]] = field(default_factory=dict)
 
 
 # Enough probes for four standard suites.
@@ -124,7 +124,7 @@ class CaseAnalysis:
             rows = self.rows(inner)
             deviations = {o.id: o.value for o in structure}
             with np.errstate(all="ignore"):
-                value = np.atleast_1d(np.real(reduced(rows, deviations, self.probe.reduction, self.unit)))
+                value = np.atleast_1d(reduced(rows, deviations, self.probe.reduction, self.unit))
             self.variants.answers[structure] = value, self._allowed(rows, value)
         return self.variants.answers[structure]
 
@@ -133,7 +133,7 @@ class CaseAnalysis:
         deviations = {o.id: o.value for o in structure}
         with np.errstate(all="ignore"):
             rows = evaluated(self.form, self.inputs, deviations)
-            return np.atleast_1d(np.real(reduced(rows, deviations, self.probe.reduction, self.unit)))
+            return np.atleast_1d(reduced(rows, deviations, self.probe.reduction, self.unit))
 
     def _allowed(self, rows: DenseRows, value: Array) -> Array:
         """The bound of the reference, as much larger as the numbers of the variant are."""

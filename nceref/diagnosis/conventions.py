@@ -35,7 +35,7 @@ class Convention:
     factor : callable or None
         What multiplies the loss, ``factor(temperature, samples)``, on the axis ``factor``; what multiplies the
         similarities, ``factor(temperature, setting)``, on the axis ``temperature``. The temperature is the inverse of
-        the scale for losses that have a scale, and may be complex.
+        the scale for losses that have a scale.
     settings : tuple
         What the id leaves open, such as the size of an epsilon: all that the search tries, the most usual first. None
         alone where there is nothing to set.
@@ -80,17 +80,14 @@ def _leak(how: str, size: float) -> str:
 
 
 def in_float32(x: Any, which: str = "itself") -> Any:
-    """A number, or that of which the logarithm is kept, rounded to float32; an imaginary step passes.
-
-    `x`: may be complex.
-    """
+    """A number, or that of which the logarithm is kept, rounded to float32; its gradient passes."""
     if which == "its logarithm":
         return np.exp(in_float32(np.log(x), "itself"))
     return np.asarray(np.real(x), dtype=np.float32).astype(np.float64)[()] + (x - np.real(x))
 
 
 def _within(x: Any, ends: Any) -> Any:
-    """A number cut at a ceiling, or at both ends of a range; an imaginary step passes within."""
+    """A number cut at a ceiling, or at both ends of a range; its gradient passes within."""
     low, high = ends if isinstance(ends, tuple) else (-math.inf, ends)
     return np.where(np.real(x) > high, high, np.where(np.real(x) < low, low, x))
 

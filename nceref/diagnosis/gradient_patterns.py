@@ -220,10 +220,9 @@ def _sum_of_parts(
     fit: GradientFit, judged: list[JudgedGradient], failing: list[JudgedGradient]
 ) -> GradientFinding | None:
     """Parts of the right gradient, each with a factor of its own, such as that through the positives."""
-    entrywise = [one for one in judged if not one.is_long]
-    ordered = sorted(entrywise, key=lambda one: -float(np.max(np.abs(fit.expected(one)) / (fit.allowed(one) + 1e-300))))
+    ordered = sorted(judged, key=lambda one: -float(np.max(np.abs(fit.expected(one)) / (fit.allowed(one) + 1e-300))))
     for id, which in PARTS.items():
-        if not ordered or id not in judged[0].analysis.form.conventions or id in fit.deviations:
+        if id not in judged[0].analysis.form.conventions or id in fit.deviations:
             continue
         rest = GradientFit((*fit.chosen, Option(id)), judged)
         top = ordered[:3]
@@ -244,15 +243,7 @@ def _has_parts(id: str, weights: tuple[float, float], fit: GradientFit, one: Jud
 
 
 def _is_sum(fit: GradientFit, rest: GradientFit, one: JudgedGradient, weights: tuple[float, float]) -> bool:
-    if not one.is_long:
-        return is_sum(one.got, _parts(fit, rest, one), weights, fit.allowed(one))
-    room = float(np.sum(fit.allowed(one, one.got)))
-    for to in one.directions:
-        whole = fit.slope(one, to) if fit.chosen else float(np.sum(fit.expected(one) * to))
-        part = rest.slope(one, to)
-        if not is_sum(float(np.sum(one.got * to)), (whole - part, part), weights, room):
-            return False
-    return True
+    return is_sum(one.got, _parts(fit, rest, one), weights, fit.allowed(one))
 
 
 def is_radial(fit: GradientFit, one: JudgedGradient) -> bool:

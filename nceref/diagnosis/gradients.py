@@ -65,13 +65,6 @@ def gradients_hold(explanation: Explanation, analyses: list[CaseAnalysis]) -> bo
     return GradientFit(explanation.options, judged).worst() <= 1
 
 
-def patterns(analyses: Sequence[CaseAnalysis]) -> tuple[tuple[str, ...], tuple[DiagnosisPart, ...]]:
-    """What is seen of the gradients beside values that are those of the reference."""
-    fit = GradientFit((), [one for analysis in analyses for one in judged_gradients(analysis)])
-    findings = findings_of(fit)
-    return names_of(findings, fit), words_of(findings, fit)
-
-
 def _explained(explanation: Explanation, plain: GradientFit, analyses: list[CaseAnalysis]) -> list[Explanation]:
     """Explanations with one convention of the gradient, with what is seen input by input, or with a factor on both."""
     findings = findings_of(plain)

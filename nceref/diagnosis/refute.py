@@ -13,9 +13,8 @@ from nceref.diagnosis.features import samples, where
 from nceref.diagnosis.fresh import GENERAL, MORE, TELLING, FreshCalls, Site
 from nceref.diagnosis.gaps import VALUE, gaps, usable
 from nceref.diagnosis.gradients import gradients_hold
-from nceref.diagnosis.large_cases import on_all
 from nceref.diagnosis.localize import size_edge, sized, threshold
-from nceref.diagnosis.search import explanations, is_comparable, is_fitted
+from nceref.diagnosis.search import explanations, is_comparable, values_hold
 
 EACH = 2
 """Calls for each explanation on which it differs most from the reference."""
@@ -94,15 +93,13 @@ def _beyond_a_size(right: Sequence[Observation], wrong: Sequence[Observation], c
         return Tried(())
     letter, low, high = edge
     sites = [sized(letter, high + more, t) for more, t in _BEYOND]
-    # Gradients of large cases are compared along directions, on the corpus.
-    made = [Observation(o.probe, replace(o.outcome, grads={})) for o in calls.at(sites) if is_comparable(o)]
+    made = [o for o in calls.at(sites) if is_comparable(o)]
     found = explanations(made[:-_PART]) if len(made) == len(sites) else ()
     words = f"batches of {high} {_UNITS[letter]} and more (right up to {low})"
-    corpus = [CaseAnalysis(o) for o in wrong]
     kept = [
-        replace(whole, apart=words, of=len(wrong), fresh=_PART)
+        replace(e, apart=words, of=len(wrong), fresh=_PART)
         for e in found
-        if e.value_options and holds(e, made[-_PART:]) and (whole := on_all(e, (), corpus))
+        if e.value_options and holds(e, made[-_PART:]) and holds(e, wrong)
     ]
     return Tried(tuple(kept), calls=tuple(made))
 
@@ -139,12 +136,7 @@ def holds(explanation: Explanation, observations: Sequence[Observation]) -> bool
     `observations`: those that are not finite are left out, as in the search.
     """
     analyses = [CaseAnalysis(o) for o in observations if is_comparable(o)]
-    fitted = sum(is_fitted(o) for o in explanation.value_options)
-    for analysis in analyses:
-        value, allowed = variant_value(analysis, explanation.value_options)
-        if not analysis.misfit(value, allowed * (1 + fitted)) <= 1:
-            return False
-    return gradients_hold(explanation, analyses)
+    return values_hold(explanation, analyses) and gradients_hold(explanation, analyses)
 
 
 def _telling(explanation: Explanation, others: Sequence[Explanation], calls: FreshCalls) -> list[Site]:

@@ -7,6 +7,7 @@ finite case within the bound of the variant. Then the gradients of what is left,
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -19,7 +20,6 @@ from nceref.diagnosis.explanation import Explanation, scaled_or_shifted, variant
 from nceref.diagnosis.features import zero_row
 from nceref.diagnosis.gaps import usable
 from nceref.diagnosis.gradients import with_gradients
-from nceref.diagnosis.large_cases import on_all
 from nceref.diagnosis.options import Option, is_listed, options
 from nceref.diagnosis.solve import solved
 
@@ -50,12 +50,21 @@ def explanations(observations: Iterable[Observation]) -> tuple[Explanation, ...]
         analyses, large = _smallest(large)
     if not analyses:
         return ()
-    explained = [whole for one in _values(analyses) for whole in with_gradients(one, analyses)]
+    valued = [replace(one, of=one.of + len(large)) for one in _values(analyses) if values_hold(one, large)]
+    explained = [whole for one in valued for whole in with_gradients(one, [*analyses, *large])]
     # Conventions of gradients are read off them, whatever is listed.
-    explained = [whole for one in explained if is_listed(one.ids) and (whole := on_all(one, analyses, large))]
+    explained = [one for one in explained if is_listed(one.ids)]
     # What explains the gradients too stands first.
     explained.sort(key=lambda e: (not e.gradient, len(e.options), [o.rank for o in e.options], e.residual))
     return tuple(_different(explained, analyses)[:MOST])
+
+
+def values_hold(explanation: Explanation, analyses: Sequence[CaseAnalysis]) -> bool:
+    """Whether cases that an explanation was not made from have its values."""
+    # A constant carries the error of the case that it was read off.
+    room = 1 + sum(is_fitted(option) for option in explanation.value_options)
+    predicted = ((a, *variant_value(a, explanation.value_options)) for a in analyses)
+    return all(a.misfit(value, room * allowed) <= 1 for a, value, allowed in predicted)
 
 
 def _smallest(large: list[CaseAnalysis]) -> tuple[list[CaseAnalysis], list[CaseAnalysis]]:

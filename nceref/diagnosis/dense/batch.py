@@ -2,8 +2,8 @@
 
 The dense form is a second witness beside the reference, and the place where conventions differ: every stage looks at
 `deviations`, a mapping from the id of a convention to what it is set to (None where there is nothing to set). Without
-deviations it is the reference. Arrays may be complex and may have leading batch axes, for gradients by the complex
-step: what decides, a maximum or a branch, goes by the real part, and a detached number is its real part.
+deviations it is the reference. Arrays may be the variables of a tape, for gradients: what decides, a maximum or a
+branch, goes by the numbers, and what is detached is a constant.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from nceref.diagnosis.tape import detached
 
 Array = Any
 Deviations = Mapping[str, Any]
@@ -29,7 +31,7 @@ class DenseBatch:
 
     Attributes
     ----------
-    logits, numerator : array, (..., n, m)
+    logits, numerator : array, (n, m)
         What enters the denominator, and what enters the numerator.
     candidates : array, (n, m), bool
         Who is in the denominator.
@@ -42,7 +44,7 @@ class DenseBatch:
     form : str
         ``mean`` or ``sum`` over positives outside the logarithm, or ``in``: mean inside.
     numerator_factor : array or 1
-        Multiplies the positive of a row, (..., n).
+        Multiplies the positive of a row, (n,).
     factor, temperature : array or 1
         Multiplies every row; the temperature.
     anchor_weights : array or None
@@ -80,7 +82,7 @@ class DenseRows:
 
     Attributes
     ----------
-    values : array, (..., n)
+    values : array, (n,)
     weights : array or None, (n,)
         Weight of each row; None: all alike.
     pairs : array or None, (n,)
@@ -120,16 +122,11 @@ class DenseForm:
         ``rows(arranged, deviations)``: the `DenseRows`.
     conventions : tuple of str
         Ids of the conventions that mean something for this loss.
-    gradient, slopes : callable or None
-        ``gradient(inputs, deviations, name, reduction, outer)``, and ``slopes(inputs, deviations, name)``, of the
-        rows, with a last axis of rows: where the rows cannot be complex.
     """
 
     arrange: Callable[[Mapping[str, Any], Deviations], Any]
     rows: Callable[[Any, Deviations], DenseRows]
     conventions: tuple[str, ...]
-    gradient: Callable[..., Any] | None = None
-    slopes: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -140,71 +137,42 @@ class DenseFamily:
     losses: Mapping[str, DenseForm]
 
 
-def real(x: Array) -> Array:
-    """The same numbers as constants."""
-    return np.real(x)
-
-
-def stack(*arrays: Array) -> Array:
-    """Rows below one another, whatever batch axes they have.
-
-    `*arrays`: the axes before the last two need only broadcast.
-    """
-    lead = np.broadcast_shapes(*(x.shape[:-2] for x in arrays))
-    return np.concatenate([np.broadcast_to(x, lead + x.shape[-2:]) for x in arrays], axis=-2)
-
-
-def beside(*arrays: Array) -> Array:
-    """Columns beside one another, whatever batch axes they have."""
-    lead = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
-    return np.concatenate([np.broadcast_to(x, lead + x.shape[-1:]) for x in arrays], axis=-1)
-
-
-def transposed(x: Array) -> Array:
-    """The last two axes exchanged."""
-    return np.swapaxes(x, -1, -2)
-
-
 def log_sum_exp(x: Array, axis: int = -1) -> Array:
-    """The shifted logarithm of a sum of exponentials; -inf where there is nothing to add.
-
-    `x`: may be complex; the maximum goes by the real part and is a constant. `axis`: is dropped.
-    """
-    top = np.max(real(x), axis=axis, keepdims=True)
+    """The logarithm of a sum of exponentials, shifted by the maximum; -inf where there is nothing to add."""
+    top = np.max(detached(x), axis=axis, keepdims=True)
     top = np.where(np.isfinite(top), top, 0.0)
     return np.log(np.sum(np.exp(x - top), axis=axis)) + np.squeeze(top, axis=axis)
 
 
 def log_add(x: Array, y: Array) -> Array:
-    """The logarithm of e^x + e^y, for complex numbers too."""
-    top = np.maximum(real(x), real(y))
+    """The logarithm of e^x + e^y."""
+    top = np.maximum(detached(x), detached(y))
     top = np.where(np.isfinite(top), top, 0.0)
     return np.log(np.exp(x - top) + np.exp(y - top)) + top
 
 
 def softplus(x: Array) -> Array:
     """The logarithm of 1 + e^x."""
-    return log_add(np.zeros_like(real(x)), x)
+    return log_add(np.zeros_like(detached(x)), x)
 
 
 def embed(inputs: Mapping[str, Any], roles: Mapping[str, str], deviations: Deviations) -> dict[str, Array]:
     """The embedding inputs by role, scaled to length 1 or not; roles that were not given are left out.
 
     `inputs`: checked inputs of the loss. `roles`: role (``first``, ``second``, ``queue``, ``centers``) to the name of
-    an input. Result: arrays (..., n, D) by role.
+    an input. Result: arrays (n, D) by role.
     """
     given = {role: inputs[name] for role, name in roles.items() if inputs[name] is not None}
     for id, role in DETACHED.items():
         if id in deviations and role in given:
-            given[role] = real(given[role])
+            given[role] = detached(given[role])
     if inputs["normalize"] == "none" and "rows-normalized" not in deviations and not {*deviations} & {*_WHOLE}:
         return given
     raw = {role for id, unscaled in UNSCALED.items() if id in deviations for role in unscaled}
     if "rows-not-normalized" in deviations:
         return given
     lengths = {role: _enlarged(x, deviations) for role, x in _lengths(given, deviations).items()}
-    fixed = real if "normalization-detached" in deviations else _same
-    # By the reciprocal, whose real part does not depend on whether the numbers are complex.
+    fixed = detached if "normalization-detached" in deviations else _same
     return {role: x if role in raw else x * (1 / fixed(lengths[role])) for role, x in given.items()}
 
 
@@ -222,7 +190,7 @@ def _lengths(given: Mapping[str, Array], deviations: Deviations) -> dict[str, Ar
         if id in deviations:
             axes = over
             if deviations[id] == "joint":
-                length = _length(stack(*given.values()), axes)
+                length = _length(np.concatenate([*given.values()]), axes)
                 return dict.fromkeys(given, length)
     return {role: _length(x, axes) for role, x in given.items()}
 
@@ -230,7 +198,7 @@ def _lengths(given: Mapping[str, Array], deviations: Deviations) -> dict[str, Ar
 def _enlarged(length: Array, deviations: Deviations) -> Array:
     """A length with a small constant in it, where a deviation says so."""
     floor = deviations.get("norm-floored", 0.0)
-    length = np.where(np.real(length) < floor, floor, length) if floor else length
+    length = np.where(detached(length) < floor, floor, length) if floor else length
     where, size = deviations.get("epsilon-in-norm", ("", 0.0))
     return length + size if where == "added" else np.sqrt(length * length + size) if where else length
 
@@ -245,17 +213,17 @@ def clamped(similarities: Array, deviations: Deviations) -> Array:
         return similarities
     low, high = deviations["similarity-clamped"]
     # Outside of the range a detached number: the gradient of a clamp is 0 there.
-    inside = (real(similarities) >= low) & (real(similarities) <= high)
-    return np.where(inside, similarities, np.clip(real(similarities), low, high))
+    inside = (detached(similarities) >= low) & (detached(similarities) <= high)
+    return np.where(inside, similarities, np.clip(detached(similarities), low, high))
 
 
 def similarities(anchors: Array, candidates: Array, deviations: Deviations, positives: Array = None) -> Array:
-    """Inner products, (..., n, m); without a gradient to the rows of the negatives where a deviation says so.
+    """Inner products, (n, m); without a gradient to the rows of the negatives where a deviation says so.
 
     `positives`: pairs whose candidate keeps its gradient where the negatives are detached.
     """
-    candidates = real(candidates) if "candidates-detached" in deviations else candidates
-    s = anchors @ transposed(candidates)
+    candidates = detached(candidates) if "candidates-detached" in deviations else candidates
+    s = anchors @ candidates.T
     if "negatives-detached" in deviations and positives is not None:
-        s = np.where(positives > 0, s, anchors @ transposed(real(candidates)))
+        s = np.where(positives > 0, s, anchors @ detached(candidates).T)
     return clamped(s, deviations)

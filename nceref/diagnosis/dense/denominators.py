@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from nceref.diagnosis.dense.batch import Array, DenseBatch, Deviations, beside, log_add, log_sum_exp, real
+from nceref.diagnosis.dense.batch import Array, DenseBatch, Deviations, log_add, log_sum_exp
+from nceref.diagnosis.tape import detached
 
 
 @dataclass(frozen=True, eq=False)
@@ -15,7 +16,7 @@ class Denominator:
 
     Attributes
     ----------
-    log : array, (..., n) or (..., n, m)
+    log : array, (n,) or (n, m)
         One a row, or one a pair.
     inside : array, (n, m)
         Logarithms of the weights of the entries; -inf for who is outside.
@@ -31,11 +32,11 @@ class Denominator:
 def row_denominators(batch: DenseBatch, deviations: Deviations) -> Denominator:
     """The denominator of every row."""
     inside = _inside(batch, deviations)
-    logits = real(batch.logits) if "denominator-detached" in deviations else batch.logits
+    logits = detached(batch.logits) if "denominator-detached" in deviations else batch.logits
     terms = logits + inside
     extra = _extra_terms(batch, deviations)
     if extra is not None:
-        terms = beside(terms, np.broadcast_to(extra[..., None], (*terms.shape[:-1], 1)))
+        terms = np.concatenate([terms, extra[:, None]], axis=1)
     if "other-positives-dropped" in deviations:
         others = log_sum_exp(np.where(_padded(batch.positives > 0, terms), -np.inf, terms))
         return Denominator(log_add(logits, others[..., None]), inside)
@@ -121,8 +122,7 @@ def _extra_terms(batch: DenseBatch, deviations: Deviations) -> Array:
         if how == "set":
             return np.log(count) + size
         if how == "cosine":
-            temperature = batch.temperature[..., 0] if np.ndim(batch.temperature) > 2 else batch.temperature
-            return np.log(count) + size / temperature
+            return np.log(count) + size / batch.temperature
     return np.zeros(len(count)) if "phantom-candidate" in deviations else None
 
 
@@ -131,12 +131,16 @@ def _cancelled(batch: DenseBatch, log: Array, inside: Array, deviations: Deviati
     if "self-contrast-subtracted-as-e" in deviations:
         # log(S - e) = log S + log(1 - e / S), which does not overflow; NaN as in the program where S is below e.
         left = 1 - np.exp(1 - log)
-        noise = float(np.max(1 / np.abs(real(left)), initial=0.0))
-        return np.where(real(left) > 0, log + np.log(np.where(real(left) > 0, left, 1.0)), np.nan), inside, noise
+        noise = float(np.max(1 / np.abs(detached(left)), initial=0.0))
+        return (
+            np.where(detached(left) > 0, log + np.log(np.where(detached(left) > 0, left, 1.0)), np.nan),
+            inside,
+            noise,
+        )
     if "self-contrast-in-gradient" in deviations:
         # Adds nothing to the value, and the pair of the anchor with itself to the gradient.
-        ghost = np.sum(np.where(batch.own, np.exp(batch.logits - real(log)[..., None]), 0.0), axis=-1)
-        return log + (ghost - real(ghost)), inside, float(np.max(real(ghost), initial=0.0))
+        ghost = np.sum(np.where(batch.own, np.exp(batch.logits - detached(log)[..., None]), 0.0), axis=-1)
+        return log + (ghost - detached(ghost)), inside, float(np.max(detached(ghost), initial=0.0))
     return log, inside, 0.0
 
 
@@ -148,17 +152,16 @@ def _estimated(batch: DenseBatch, terms: Array, deviations: Deviations) -> Array
     positive = np.sum(np.where(batch.positives > 0, batch.logits, 0.0), axis=-1)
     twice = "positive-counted-twice" in deviations
     negatives = np.where(_padded(batch.positives > 0, terms), -np.inf, terms)
-    count = np.sum(real(negatives) > -np.inf, axis=-1)
-    weights = concentration * np.where(real(negatives) > -np.inf, negatives, 0.0)
-    level = np.where(real(negatives) > -np.inf, weights, -np.inf)
-    weights = real(weights) if "weights-detached" in deviations else weights
-    level = real(level) if "weights-detached" in deviations else level
+    count = np.sum(detached(negatives) > -np.inf, axis=-1)
+    weights = concentration * np.where(detached(negatives) > -np.inf, negatives, 0.0)
+    level = np.where(detached(negatives) > -np.inf, weights, -np.inf)
+    weights = detached(weights) if "weights-detached" in deviations else weights
+    level = detached(level) if "weights-detached" in deviations else level
     mass = log_sum_exp(negatives + weights) - log_sum_exp(level) + np.log(count)
-    # Plus 0 times the mass, for the batch axes of the complex step.
-    floor = np.log(count) + log_floor + 0 * real(mass)
-    top = np.maximum(np.maximum(real(mass), real(positive)), real(floor))
+    floor = np.log(count) + log_floor
+    top = np.maximum(np.maximum(detached(mass), detached(positive)), detached(floor))
     estimate = (np.exp(mass - top) - prior * count * np.exp(positive - top)) / (1 - prior)
     # At the floor the negatives get no gradient; the temperature gets that of the floor.
-    kept = np.where(real(estimate) > real(np.exp(floor - top)), estimate, np.exp(floor - top))
+    kept = np.where(detached(estimate) > detached(np.exp(floor - top)), estimate, np.exp(floor - top))
     shown = 0.0 if "positive-dropped-from-denominator" in deviations else (2.0 if twice else 1.0)
     return np.log(shown * np.exp(positive - top) + kept) + top

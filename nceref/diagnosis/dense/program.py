@@ -3,23 +3,21 @@
 It is no second witness, and most conventions need a matrix of pairs to change; those here need none.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from nceref.diagnosis.dense.batch import DenseForm, DenseRows, Deviations
-from nceref.diagnosis.dense.stages import reduced
 from nceref.diagnosis.dense.temperatures import SCALE_CONVENTIONS, TEMPERATURE_CONVENTIONS, inverse_temperature
+from nceref.diagnosis.tape import Variable, detached, recorded
 from nceref.engine.bound_loss import BoundLoss
 from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.engine.passes import Evaluation
 from nceref.errors import InputError
 from nceref.spec import Array, Choice, Labels, Loss
 
-STEP = 2.0**-60
-"""Of the complex step, through a temperature only."""
 _REDUCTIONS = ("sum-instead-of-mean", "mean-instead-of-sum", "divided-by-n-twice", "last-row-missing")
 _NORMALIZE = {"rows-not-normalized": "none", "rows-normalized": "l2"}
 
@@ -37,9 +35,7 @@ def program_form(loss: Loss) -> DenseForm:
         *(id for id in temperatures if names & INVERSE_TEMPERATURES.keys() and id != "temperature-after-softmax"),
         *(_NORMALIZE if any(isinstance(p, Choice) and p.name == "normalize" for p in loss.parameters) else ()),
     )
-    return DenseForm(
-        partial(_arrange, loss), partial(_rows, loss), conventions, partial(_gradient, loss), partial(_slopes, loss)
-    )
+    return DenseForm(partial(_arrange, loss), partial(_rows, loss), conventions)
 
 
 def _arrange(loss: Loss, inputs: Mapping[str, Any], deviations: Deviations) -> dict[str, Any]:
@@ -47,7 +43,7 @@ def _arrange(loss: Loss, inputs: Mapping[str, Any], deviations: Deviations) -> d
     given = {p.name: inputs[p.name] for p in loss.parameters}
     scale = _scale(loss)
     if scale:
-        given[scale] = float(np.real(_moved_scale(scale, inputs, deviations)))
+        given[scale] = _moved_scale(scale, inputs, deviations)
     for id, option in _NORMALIZE.items():
         if id in deviations:
             given["normalize"] = option
@@ -64,14 +60,16 @@ def _moved_scale(scale: str, inputs: Mapping[str, Any], deviations: Deviations) 
     if not {*deviations} & {*TEMPERATURE_CONVENTIONS, *SCALE_CONVENTIONS}:
         return inputs[scale]
     with np.errstate(all="ignore"):
-        # As an array: what is beyond the range is infinite then, and the program refuses it.
-        factor = np.asarray(inverse_temperature(inputs, deviations))
-        return 1 / factor if INVERSE_TEMPERATURES[scale] < 0 else factor
+        factor = inverse_temperature(inputs, deviations)
+        # What is beyond the range is infinite then, and the program refuses it.
+        return np.divide(1, factor) if INVERSE_TEMPERATURES[scale] < 0 else factor
 
 
-def _evaluated(loss: Loss, given: Mapping[str, Any], keep: bool = False) -> Evaluation | None:
+def _evaluated(loss: Loss, given: Mapping[str, Any], keep: bool) -> Evaluation | None:
     """The first pass of the program; None where it refuses the numbers."""
     scale = _scale(loss)
+    given = {name: detached(x) for name, x in given.items()}
+    given |= {scale: float(given[scale])} if scale else {}
     if scale and not 0 < given[scale] < np.inf:
         return None
     try:
@@ -82,14 +80,24 @@ def _evaluated(loss: Loss, given: Mapping[str, Any], keep: bool = False) -> Eval
 
 
 def _rows(loss: Loss, given: Mapping[str, Any], deviations: Deviations) -> DenseRows:
-    evaluation = _evaluated(loss, given)
+    moved = {name: x for name, x in given.items() if isinstance(x, Variable)}
+    evaluation = _evaluated(loss, given, keep=bool(moved))
     samples = _samples(loss, given)
     if evaluation is None:
         return DenseRows(np.array([np.nan]), samples=samples)
     values, weights = np.ravel(evaluation.rows), np.ravel(evaluation.weights)
     logits = [getattr(comparison.logits, "bound", 0.0) for comparison in evaluation.plan.comparisons]
     size = max(0.0, *logits) + float(np.max(np.abs(values), initial=0.0))
-    return DenseRows(values, weights, size=size, divisor=_divisor(loss, evaluation), samples=samples)
+    rows = recorded(values, [(x, partial(_pulled, evaluation, name)) for name, x in moved.items()])
+    return DenseRows(rows, weights, size=size, divisor=_divisor(loss, evaluation), samples=samples)
+
+
+def _pulled(evaluation: Evaluation, name: str, g: Any) -> Any:
+    """The program's own gradient by one input, from that of its rows."""
+    weights = np.ravel(evaluation.weights)
+    # The program weighs its rows itself.
+    cotangent = np.where(weights != 0, g / weights, 0.0).reshape(evaluation.rows.shape)
+    return evaluation.gradients(cotangent).get(name, 0.0)
 
 
 def _samples(loss: Loss, given: Mapping[str, Any]) -> int:
@@ -101,49 +109,3 @@ def _samples(loss: Loss, given: Mapping[str, Any]) -> int:
 def _divisor(loss: Loss, evaluation: Evaluation) -> int | None:
     # The weights of a mean that is no mean over rows are divided already.
     return evaluation.plan.divisor if loss.has_rows else 1
-
-
-def _slopes(loss: Loss, inputs: Mapping[str, Any], deviations: Deviations, name: str) -> Any:
-    """Derivatives of the rows by one input, one row at a time."""
-    x = np.asarray(inputs[name], dtype=np.float64)
-    evaluation = _evaluated(loss, _arrange(loss, inputs, deviations), keep=True)
-    if evaluation is None:
-        return np.full((*x.shape, 1), np.nan)
-    weights = np.ravel(evaluation.weights)
-    with np.errstate(all="ignore"):
-        units = (np.where(weights != 0, unit / weights, 0.0) for unit in np.eye(weights.size))
-        each = [evaluation.gradients(unit.reshape(evaluation.rows.shape)).get(name, np.zeros_like(x)) for unit in units]
-    moved = _moved_scale(name, {**inputs, name: x + 1j * STEP}, deviations) if name == _scale(loss) else 1j * STEP
-    return np.moveaxis(np.array(each).reshape(-1, *x.shape), 0, -1) * (np.imag(moved) / STEP)
-
-
-def _gradient(
-    loss: Loss,
-    inputs: Mapping[str, Any],
-    deviations: Deviations,
-    name: str,
-    reduction: str,
-    outer: Callable[[Mapping[str, Any]], Any] | None,
-) -> Any:
-    """Gradient by one input: the program's own, through the reduction, the temperature and the outer factor."""
-    x = np.asarray(inputs[name], dtype=np.float64)
-    evaluation = _evaluated(loss, _arrange(loss, inputs, deviations), keep=True)
-    if evaluation is None:
-        return np.full(x.shape, np.nan)[()]
-    weights = np.ravel(evaluation.weights)
-    # A reduction is linear in the rows: it is read off one row at a time.
-    rows = DenseRows(np.eye(weights.size), weights, divisor=_divisor(loss, evaluation), samples=_samples(loss, inputs))
-    share = reduced(rows, deviations, reduction)
-    share = np.sum(share, axis=-1) if reduction == "none" else share
-    with np.errstate(all="ignore"):
-        cotangent = np.where(weights != 0, share / weights, 0.0).reshape(evaluation.rows.shape)
-    grad = np.asarray(evaluation.gradients(cotangent).get(name, np.zeros_like(x)))
-    step = {**inputs, name: x + 1j * STEP}
-    if name == _scale(loss):
-        grad = grad * np.imag(_moved_scale(name, step, deviations)) / STEP
-    if outer is not None:
-        value = float(np.sum(share * np.ravel(evaluation.rows)))
-        # The factor may hold the temperature.
-        own = np.imag(outer(step)) / STEP if x.ndim == 0 else 0.0
-        grad = grad * np.real(outer(inputs)) + value * own
-    return grad.reshape(x.shape)[()]

@@ -13,11 +13,10 @@ from nceref.diagnosis.dense.batch import (
     Deviations,
     log_add,
     log_sum_exp,
-    real,
-    transposed,
 )
 from nceref.diagnosis.dense.denominators import Denominator, masked, row_denominators
 from nceref.diagnosis.dense.temperatures import afterward
+from nceref.diagnosis.tape import detached
 
 FORMS = {
     "sum-inside-log": "in",
@@ -52,7 +51,7 @@ def _rows(batch: DenseBatch, deviations: Deviations) -> DenseRows:
         values = afterward(values, batch.temperature, deviations) * batch.factor
     # Without a positive the head may have made NaN or inf of the row.
     alone = pairs == 0
-    size = float(np.max(np.abs(real(batch.logits)), where=np.isfinite(real(batch.logits)), initial=0.0))
+    size = float(np.max(np.abs(detached(batch.logits)), where=np.isfinite(detached(batch.logits)), initial=0.0))
     values = np.where(alone, 0.0, values)
     return DenseRows(
         values,
@@ -65,25 +64,25 @@ def _rows(batch: DenseBatch, deviations: Deviations) -> DenseRows:
 
 
 def _largest(values: Array) -> float:
-    return float(np.max(np.abs(real(values)), where=np.isfinite(real(values)), initial=0.0))
+    return float(np.max(np.abs(detached(values)), where=np.isfinite(detached(values)), initial=0.0))
 
 
 def _sideways(batch: DenseBatch) -> DenseBatch:
     """Candidates and anchors exchanged, with each entry still in its place: a softmax down the columns."""
     names = ("logits", "numerator", "candidates", "positives", "own", "same_view", "in_queue", "excluded", "centers")
-    turned = {name: transposed(getattr(batch, name)) for name in names if getattr(batch, name) is not None}
+    turned = {name: getattr(batch, name).T for name in names if getattr(batch, name) is not None}
     return replace(batch, **turned, numerator_factor=1.0, form=batch.form + " sideways")
 
 
 def _head(batch: DenseBatch, denominator: Denominator, deviations: Deviations) -> tuple[Array, Array]:
     """Row losses, and the weight of the positives of each row."""
     positives = np.where(batch.candidates, 1.0, 0.0) if batch.positives is None else batch.positives
-    numerator = real(batch.numerator) if "positives-detached" in deviations else batch.numerator
+    numerator = detached(batch.numerator) if "positives-detached" in deviations else batch.numerator
     log = denominator.log if denominator.log.ndim == batch.logits.ndim else denominator.log[..., None]
     log_p = np.where(positives > 0, _shaped(batch, numerator, log, denominator, deviations), 0.0)
     sideways = batch.form.endswith("sideways")
     if sideways:
-        log_p, positives = transposed(log_p), positives.T
+        log_p, positives = log_p.T, positives.T
     total = np.sum(positives, axis=-1)
     weight = np.where(total > 0, total, 1.0)
     form = next((FORMS[id] for id in deviations if id in FORMS), batch.form.removesuffix(" sideways"))
@@ -127,14 +126,14 @@ def _shaped(batch: DenseBatch, numerator: Array, log: Array, denominator: Denomi
     factor = batch.numerator_factor if np.ndim(batch.numerator_factor) == 0 else batch.numerator_factor[..., None]
     # A constant inside the logarithm, before any shift: log(x + eps) from log x.
     if where == "the denominator":
-        log = log_add(log, np.full((1, 1), np.log(epsilon)))
+        log = log_add(log, np.log(epsilon))
     elif where:
         # After a shift by the maximum the same constant weighs e^max times as much.
-        top = np.max(real(batch.logits + _ALL[where](batch, denominator)), axis=-1, keepdims=True)
+        top = np.max(detached(batch.logits + _ALL[where](batch, denominator)), axis=-1, keepdims=True)
         log = log_add(log, top + np.log(epsilon)) if where != "the ratio" else log
     log_p = factor * numerator - log
     if where == "the ratio":
-        return log_add(log_p, np.full((1, 1), np.log(epsilon)))
+        return log_add(log_p, np.log(epsilon))
     if "label-smoothing" in deviations:
         share = deviations["label-smoothing"]
         inside = np.isfinite(denominator.inside)
@@ -142,11 +141,11 @@ def _shaped(batch: DenseBatch, numerator: Array, log: Array, denominator: Denomi
         return (1 - share) * log_p + share * spread[..., None]
     if "softplus-threshold" in deviations:
         # -log p = softplus(x), and x is what comes out beyond the threshold.
-        steep = -real(log_p) > deviations["softplus-threshold"]
+        steep = -detached(log_p) > deviations["softplus-threshold"]
         return np.where(steep, log_p - np.log1p(-np.exp(np.where(steep, log_p, -1.0))), log_p)
     if "value-saturates" in deviations:
         ceiling = np.log(deviations["value-saturates"])
-        return np.where(real(log_p) > ceiling, log_p, ceiling)
+        return np.where(detached(log_p) > ceiling, log_p, ceiling)
     return log_p
 
 
@@ -169,8 +168,7 @@ def _twice(batch: DenseBatch, log: Array, denominator: Denominator, how: str) ->
 def reduced(rows: DenseRows, deviations: Deviations, reduction: str, unit: float = 0.0) -> Array:
     """One number, or the rows under the reduction ``none``.
 
-    `unit`: unit roundoff of the run: what is 0 but for rounding. Result: of the leading batch axes, followed by the
-    rows under ``none``.
+    `unit`: unit roundoff of the run: what is 0 but for rounding.
     """
     values = rows.values
     weights = np.ones(values.shape[-1]) if rows.weights is None else rows.weights
@@ -201,6 +199,6 @@ def _other_mean(rows: DenseRows, weights: Array, total: Any, deviations: Deviati
         return left, total if deviations["first-view-only"] == "divided by all" else np.sum(left)
     if "mean-over-nonzero-rows" in deviations:
         # A row that is 0 but for rounding counts as 0.
-        left = np.where(real(rows.values) > 4 * unit * rows.size, weights, 0.0)
+        left = np.where(detached(rows.values) > 4 * unit * rows.size, weights, 0.0)
         return left, np.sum(left, axis=-1)
     return weights, total

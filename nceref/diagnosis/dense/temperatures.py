@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from nceref.diagnosis.conventions import CONVENTIONS
-from nceref.diagnosis.dense.batch import Array, Deviations, real
+from nceref.diagnosis.dense.batch import Array, Deviations
+from nceref.diagnosis.tape import detached
 
 _FACTORS = {id: c.factor for id, c in CONVENTIONS.items() if c.axis == "temperature" and c.factor}
 """What multiplies the similarities, from the temperature (or the inverse of the scale) and a setting."""
@@ -22,8 +23,7 @@ PARTIAL_TEMPERATURES = ("temperature-missing-on-positive", "temperature-missing-
 def inverse_temperature(inputs: Mapping[str, Any], deviations: Deviations) -> Array:
     """What multiplies the similarities.
 
-    `deviations`: of those of the axis ``temperature`` the first counts. Result: complex in the gradient by the
-    temperature.
+    `deviations`: of those of the axis ``temperature`` the first counts.
     """
     t = temperature(inputs, deviations)
     for id in deviations:
@@ -36,8 +36,8 @@ def temperature(inputs: Mapping[str, Any], deviations: Deviations) -> Array:
     """The temperature, or the inverse of the logit scale."""
     t = inputs["temperature"] if "temperature" in inputs else 1 / inputs[_scale(inputs)]
     if "gradient-clamped" in deviations:
-        t = np.where(real(1 / t) >= deviations["gradient-clamped"], real(t), t)
-    return real(t) if "temperature-detached" in deviations else t
+        t = np.where(detached(1 / t) >= deviations["gradient-clamped"], detached(t), t)
+    return detached(t) if "temperature-detached" in deviations else t
 
 
 def _scale(inputs: Mapping[str, Any]) -> str:
@@ -51,12 +51,11 @@ def tempered(s: Array, positives: Array, inputs: Mapping[str, Any], deviations: 
     """
     logits = s * inverse_temperature(inputs, deviations)
     if "temperature-missing-on-positive" in deviations:
-        # Plus 0 times the logits: a complex step of the temperature brings batch axes that `s` does not have.
         everywhere = deviations["temperature-missing-on-positive"] == "everywhere"
-        return (np.where(positives > 0, s, logits) if everywhere else logits), s + 0 * logits
+        return (np.where(positives > 0, s, logits) if everywhere else logits), s
     if "temperature-missing-on-negatives" in deviations:
         whole = deviations["temperature-missing-on-negatives"] == "denominator"
-        return (s + 0 * logits if whole else np.where(positives > 0, logits, s)), logits
+        return (s if whole else np.where(positives > 0, logits, s)), logits
     return logits, logits
 
 
@@ -67,7 +66,5 @@ def afterward(row: Array, t: Any, deviations: Deviations) -> Array:
     """
     if "temperature-after-softmax" not in deviations:
         return row
-    # A row has one axis less than the matrix that the temperature broadcasts against.
-    t = t[..., 0] if np.ndim(t) > 2 else t
     how = deviations["temperature-after-softmax"]
     return row / t if how == "log p / T" else row * t if how == "T log p" else row + np.log(t)

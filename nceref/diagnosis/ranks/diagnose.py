@@ -5,8 +5,6 @@ from dataclasses import replace
 from functools import partial
 
 from nceref.cases.records import Diagnosis, Observation
-from nceref.diagnosis.case import FACTORS
-from nceref.diagnosis.dense.forms import is_dense
 from nceref.diagnosis.gaps import diagnosis, gaps, listed
 from nceref.diagnosis.options import Option
 from nceref.diagnosis.ranks.by_rank import LEAST, answered, predicted
@@ -87,10 +85,8 @@ def _conventions(seen: Sequence[Observation]) -> Iterator[tuple[Option, ...]]:
     from nceref.diagnosis.refute import explained
 
     known: list[tuple[Option, ...]] = []
-    # A loss by its own program has no factor that the complex step goes through.
-    without = {"outer-factor-constant"} if is_dense(seen[0].probe.loss) else {"outer-factor-constant", *FACTORS}
     for explanation in explained(seen, NO_CALLS).kept:
-        options = tuple(o for o in explanation.options if o.axis not in _OUTSIDE and o.id not in without)
+        options = tuple(o for o in explanation.options if o.axis not in _OUTSIDE and o.id != "outer-factor-constant")
         # On one number of ranks, their number is a factor as any other.
         for some in (options, tuple(o for o in options if o.axis != "factor")):
             if some and some not in known:

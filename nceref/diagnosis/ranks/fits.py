@@ -72,7 +72,7 @@ def _value(case: RankCase, reading: RankReading, rank: int, share: str) -> tuple
     if key not in case.known:
         rows, plain = case.rows(reading, rank), case.rows(JOINED, 0)
         unit = 1 / case.contract.world_size if case.contract.value == "sum" else 1.0
-        value = float(np.real(shares(case, reading, rank, share) @ rows.values)) * unit
+        value = float(shares(case, reading, rank, share) @ rows.values) * unit
         bound = float(np.max(case.probe.bounds.value)) if case.probe.bounds else 0.0
         growth = max(1.0, (1 + rows.size) / (1 + plain.size)) * (1 if share == "all" else case.contract.world_size)
         case.known[key] = value, unit * (growth * bound + 16 * case.unit * (1 + rows.size) * (1 + rows.noise))

@@ -85,7 +85,7 @@ def _seen(cases: Sequence[RankCase]) -> OneRank | None:
 def _factor(cases: Sequence[RankCase], rank: int) -> float | None:
     """The number by which a rank's values are the right ones multiplied; None where there is none."""
     for share in ("all", "own"):
-        right = np.array([np.real(shares(case, JOINED, rank, share) @ case.rows(JOINED, 0).values) for case in cases])
+        right = np.array([shares(case, JOINED, rank, share) @ case.rows(JOINED, 0).values for case in cases])
         got = np.array([float(case.answers[rank].value) for case in cases])
         factor = float(got @ right / (right @ right))
         if np.all(np.abs(got - factor * right) <= 1e-6 * np.abs(right)) and factor != 0:

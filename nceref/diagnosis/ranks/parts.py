@@ -1,7 +1,7 @@
 """What one rank may compute of the joined batch, and what its rows depend on: themselves, its own, the other ranks'.
 
-The rows of a loss are evaluated densely, with masks or candidates as a rank may have them, and differentiated by the
-complex step. Everything is in the coordinates of the joined batch.
+The rows of a loss are evaluated densely, with masks or candidates as a rank may have them, and differentiated row by
+row. Everything is in the coordinates of the joined batch.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,16 +14,14 @@ import numpy as np
 from nceref.cases.records import Observation
 from nceref.diagnosis.case import FACTORS
 from nceref.diagnosis.dense.batch import DenseBatch, DenseRows
-from nceref.diagnosis.dense.forms import STEP, evaluated, form_of, prepared, substituted
+from nceref.diagnosis.dense.forms import evaluated, form_of, is_dense, prepared, substituted
 from nceref.diagnosis.dense.stages import reduced
 from nceref.diagnosis.dense.temperatures import temperature
+from nceref.diagnosis.tape import Graph, Variable
 from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.spec import Array, Labels
 from nceref.targets.ranks.contract import Contract, rows_of, split_inputs
 from nceref.tolerance.implementation import FORMATS
-
-_AT_ONCE = 2**15
-
 
 _STEPS = {"next": 1, "previous": -1}
 
@@ -99,8 +97,8 @@ class RankCase:
         square = {p.name for p in self.probe.loss.parameters if getattr(p, "shape", ())[:2] == ("N", "N")}
         out = dict(inputs)
         for name in self.split if names is None else names:
-            x = np.take(inputs[name], rows, axis=-np.ndim(self.inputs[name]) or 0)
-            out[name] = np.take(x, rows, axis=-1) if name in square else x
+            x = inputs[name][rows]
+            out[name] = x[:, rows] if name in square else x
         return out
 
     @cached_property
@@ -164,7 +162,7 @@ class RankCase:
         if self.contrasts_itself:
             return ("both", "self", "own", "labels")
         directions = len(self.rows(JOINED, 0).values) // max(self.count, 1)
-        if len(self.arrays) < 2 or (self.form.slopes is not None and directions != 1):
+        if len(self.arrays) < 2 or (not is_dense(self.probe.loss) and directions != 1):
             return ()
         return ("both", *self.arrays) if directions > 1 else ("both",)
 
@@ -178,10 +176,8 @@ class RankCase:
     def _evaluated(self, reading: RankReading, rank: int, inputs: Mapping[str, Any]) -> DenseRows:
         rows = self._read(reading, rank, inputs)
         for id in self.deviations.keys() & FACTORS.keys():
-            # In the coordinates of the rows, which have one axis less than the matrix.
             t = temperature(inputs, {}) if self._has_temperature else 1.0
-            factor = np.asarray(FACTORS[id](t, rows.samples))
-            rows = replace(rows, values=rows.values * (factor[..., 0] if factor.ndim > 2 else factor))
+            rows = replace(rows, values=rows.values * FACTORS[id](t, rows.samples))
         return rows
 
     @property
@@ -216,7 +212,7 @@ class RankCase:
             return own[every % len(own)], frozenset({reading.masks})
         if reading.kind == "first" and reading.masks in self.arrays:
             return self._own_first(rank), frozenset({reading.masks})
-        if reading.kind == "place" and self.form.slopes is not None:
+        if reading.kind == "place" and not is_dense(self.probe.loss):
             return self._moved(rank, reading.place), frozenset(self.arrays[1:])
         return None
 
@@ -248,12 +244,12 @@ class RankCase:
 
     def _with_weights_of_shards(self, batch: DenseBatch) -> DenseBatch:
         """Weights 2 - p whose p have the mean 1 over the rows of each rank, not over all."""
-        factor = 2 - np.asarray(batch.numerator_factor)
-        for own in self.shards:
-            for view in range(len(batch.own) // self.count):
-                at = view * self.count + own
-                factor[..., at] = factor[..., at] / np.mean(factor[..., at], axis=-1, keepdims=True)
-        return replace(batch, numerator_factor=2 - factor)
+        mass = 2 - batch.numerator_factor
+        ranks = np.repeat(np.arange(len(self.shards)), [len(own) for own in self.shards])
+        blocks = np.add.outer(len(self.shards) * np.arange(len(batch.own) // self.count), ranks).ravel()
+        alike = blocks[:, None] == blocks
+        # Those of a view on a rank are divided by their own mean.
+        return replace(batch, numerator_factor=2 - mass / (alike / np.sum(alike, axis=1, keepdims=True) @ mass))
 
     def _moved(self, rank: int, place: int) -> Any:
         """Which row stands where the reference has each row, for a rank that counts from the start of another."""
@@ -288,7 +284,7 @@ class RankCase:
             names = frozenset(self.arrays if which == "both" else (which,))
             moved = self.taken(inputs, order, names - {anchors})
             rows = evaluated(self.form, moved, self.deviations)
-            parts.append(rows.values[..., k * self.count : (k + 1) * self.count])
+            parts.append(rows.values[k * self.count : (k + 1) * self.count])
         return replace(rows, values=np.concatenate(parts, axis=-1))
 
     def _rank_by_rank(self, batch: DenseBatch) -> DenseBatch:
@@ -321,38 +317,19 @@ class RankCase:
     def slopes(self, reading: RankReading, rank: int, name: str) -> Any:
         """Derivatives of the rows by an input, of its shape and a last axis of rows."""
         key = reading, rank if reading.by_rank else 0, name
-        if key not in self._slopes and self.form.slopes is not None:
-            self._slopes[key] = self._slopes_of_program(reading, rank, name)
-        elif key not in self._slopes:
-            x = np.asarray(self.inputs[name], dtype=np.float64)
-            steps = np.eye(x.size).reshape(x.size, *x.shape) if x.ndim else np.ones((1, 1, 1))
-            at_once = max(1, _AT_ONCE // self.count**2)
-            parts = []
-            for i in range(0, len(steps), at_once):
-                moved = {**self.inputs, name: x + 1j * STEP * steps[i : i + at_once]}
-                values = self._evaluated(reading, rank, moved).values
-                values = values.reshape(-1, values.shape[-1])
-                parts.append(np.broadcast_to(np.imag(values) / STEP, (len(steps[i : i + at_once]), values.shape[-1])))
-            slopes = np.concatenate(parts)
-            self._slopes[key] = slopes.reshape(*x.shape, slopes.shape[-1])
+        if key not in self._slopes:
+            x = Variable(np.asarray(self.inputs[name], dtype=np.float64))
+            values = self._evaluated(reading, rank, {**self.inputs, name: x}).values
+            back = Graph(values, (x,))
+            each = [back.gradients(cotangent=row)[0] for row in np.eye(len(values))]
+            self._slopes[key] = np.stack(each, axis=-1)
         return self._slopes[key]
-
-    def _slopes_of_program(self, reading: RankReading, rank: int, name: str) -> Any:
-        """Those of a loss whose rows cannot be complex, in the coordinates of the joined batch."""
-        assert self.form.slopes is not None
-        order, names = self._rows_taken(reading, rank) or (np.arange(self.count), frozenset())
-        slopes = self.form.slopes(self.taken(self.inputs, order, names), self.deviations, name)
-        if name not in names:
-            return slopes
-        out = np.zeros((self.count, *slopes.shape[1:]))
-        np.add.at(out, order, slopes)
-        return out
 
     def weights(self, reading: RankReading, rank: int) -> Any:
         """Weight of each row in the value under the reduction of the case."""
         rows = self.rows(reading, rank)
         each = replace(rows, values=np.eye(rows.values.shape[-1]))
-        return np.real(reduced(each, self.deviations, self.probe.reduction))
+        return reduced(each, self.deviations, self.probe.reduction)
 
     def anchors(self, reading: RankReading, rank: int) -> tuple[Any, Any, Any]:
         """Of each row the sample of its anchor, the place of its input in `arrays`, and its view.

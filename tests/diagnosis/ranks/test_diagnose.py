@@ -12,7 +12,7 @@ from targets.ranks.simulated_ranks import observed, probes
 
 from nceref.cases.judge import judge
 from nceref.cases.records import Observation, Outcome
-from nceref.diagnosis.dense.batch import log_sum_exp, softplus, stack, transposed
+from nceref.diagnosis.dense.batch import log_sum_exp, softplus
 from nceref.diagnosis.ranks.by_rank import rank_records
 from nceref.diagnosis.ranks.diagnose import diagnose_ranks
 from nceref.diagnosis.ranks.intended import check_gather, intended_gather
@@ -20,6 +20,16 @@ from nceref.errors import InputError
 from nceref.targets.ranks.contract import Contract
 
 OWN_LOSS = Path(__file__).parents[3] / "docs/own-loss.md"
+
+
+def stack(*arrays):
+    """Rows below one another, with a batch axis of the complex step or without."""
+    lead = np.broadcast_shapes(*(x.shape[:-2] for x in arrays))
+    return np.concatenate([np.broadcast_to(x, lead + x.shape[-2:]) for x in arrays], axis=-2)
+
+
+def transposed(x):
+    return np.swapaxes(x, -1, -2)
 
 
 def unit(x):

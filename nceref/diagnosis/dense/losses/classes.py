@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from nceref.diagnosis.conventions import of_kind
-from nceref.diagnosis.dense.batch import DenseBatch, DenseFamily, DenseForm, embed, real, similarities
+from nceref.diagnosis.dense.batch import DenseBatch, DenseFamily, DenseForm, embed, similarities
 from nceref.diagnosis.dense.stages import contrast
 from nceref.diagnosis.dense.temperatures import (
     SCALE_CONVENTIONS,
@@ -13,6 +13,7 @@ from nceref.diagnosis.dense.temperatures import (
     inverse_temperature,
     temperature,
 )
+from nceref.diagnosis.tape import detached
 
 
 def _onehot(inputs, deviations, classes):
@@ -37,7 +38,7 @@ def _scored(logits, target, inputs, deviations):
 
 def _given(inputs, deviations):
     """Scores as they are, divided by the temperature, and a target that may be smoothed."""
-    x = real(inputs["logits"]) if "first-input-detached" in deviations else inputs["logits"]
+    x = detached(inputs["logits"]) if "first-input-detached" in deviations else inputs["logits"]
     classes = x.shape[-1]
     share = inputs["label_smoothing"]
     target = (1 - share) * _onehot(inputs, deviations, classes) + share / classes
@@ -46,7 +47,7 @@ def _given(inputs, deviations):
 
 def _balanced(inputs, deviations):
     """The logarithm of the class counts is added to the scores."""
-    x = real(inputs["logits"]) if "first-input-detached" in deviations else inputs["logits"]
+    x = detached(inputs["logits"]) if "first-input-detached" in deviations else inputs["logits"]
     counts = inputs["class_counts"][..., None, :]
     prior = counts if "prior-without-log" in deviations else np.log(counts)
     sign = 0 if "prior-missing" in deviations else -1 if "prior-subtracted" in deviations else 1
@@ -74,12 +75,12 @@ def _angular(inputs, deviations):
     margin = _margin(inputs, deviations)
     if {"margin-multiplied", "margin-not-scaled"} & {*deviations}:
         return (_subtracted(cosines, target, margin, inputs, deviations),)
-    # cos(angle + margin) by the addition theorem, which holds for complex numbers too.
+    # By the addition theorem, whose gradient is finite where that of the angle is not.
     sine = np.sqrt(1 - cosines * cosines)
     moved = cosines * np.cos(margin) - sine * np.sin(margin)
     if inputs["fallback"] == "linear":
         # From there on cos(angle + margin) rises again with the angle.
-        beyond = real(cosines) < np.cos(np.pi - margin)
+        beyond = detached(cosines) < np.cos(np.pi - margin)
         moved = np.where(beyond, cosines - margin * np.sin(margin), moved)
     where = np.ones_like(target) if "margin-on-every-class" in deviations else target
     return (

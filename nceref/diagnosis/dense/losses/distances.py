@@ -3,12 +3,13 @@
 import numpy as np
 
 from nceref.diagnosis.conventions import of_kind
-from nceref.diagnosis.dense.batch import DenseFamily, DenseForm, DenseRows, embed, log_sum_exp, real
+from nceref.diagnosis.dense.batch import DenseFamily, DenseForm, DenseRows, embed, log_sum_exp
+from nceref.diagnosis.tape import detached
 
 
 def _power(squares, exponent):
     """Distances to a power; 0 where the points coincide."""
-    apart = real(squares) > 0
+    apart = detached(squares) > 0
     return np.where(apart, np.where(apart, squares, 1.0) ** (exponent / 2), 0.0)
 
 
@@ -26,7 +27,7 @@ def _paired_rows(arranged, deviations):
     rows = _power(np.sum(between * between, axis=-1), _exponent(exponent, deviations))
     rows = rows / between.shape[-1] if "mean-over-dimensions" in deviations else rows
     # The squared distance of two unit rows is at most 4.
-    return DenseRows(rows, size=4.0 + float(np.max(np.abs(real(rows)))), samples=rows.shape[-1])
+    return DenseRows(rows, size=4.0 + float(np.max(np.abs(detached(rows)))), samples=rows.shape[-1])
 
 
 def _apart(inputs, deviations):
@@ -45,7 +46,7 @@ def _potential(arranged, deviations):
     squares, pairs, t = arranged
     n = len(pairs)
     logits = -t * _power(squares, _exponent(2.0, deviations))
-    flat = np.where(pairs, logits, -np.inf).reshape(*logits.shape[:-2], n * n)
+    flat = np.reshape(np.where(pairs, logits, -np.inf), n * n)
     total = log_sum_exp(flat)
     # Pairs are counted once, i < j, unless the points themselves are among them.
     whole = bool(np.all(pairs))
@@ -54,7 +55,7 @@ def _potential(arranged, deviations):
     if "epsilon-in-log" in deviations:
         mean = np.log(np.exp(mean) + deviations["epsilon-in-log"][1])
     value = np.exp(mean) if "logarithm-missing" in deviations else mean
-    return DenseRows(value[..., None], size=float(np.max(np.abs(real(logits)))), samples=n)
+    return DenseRows(value[..., None], size=float(np.max(np.abs(detached(logits)))), samples=n)
 
 
 _EVERY = (*of_kind("rows"), "first-input-detached", "distance-not-squared")

@@ -10,11 +10,8 @@ from nceref.diagnosis.dense.batch import (
     DenseBatch,
     DenseFamily,
     DenseForm,
-    beside,
     embed,
     similarities,
-    stack,
-    transposed,
 )
 from nceref.diagnosis.dense.stages import contrast
 from nceref.diagnosis.dense.temperatures import (
@@ -23,20 +20,21 @@ from nceref.diagnosis.dense.temperatures import (
     temperature,
     tempered,
 )
+from nceref.diagnosis.tape import detached
 
 
 def _flat(x):
     """Views below one another: all samples of the first view first."""
     if x is None or x.ndim < 3:
         return x
-    x = np.swapaxes(x, -3, -2)
-    return x.reshape(*x.shape[:-3], x.shape[-3] * x.shape[-2], x.shape[-1])
+    n, v, d = x.shape
+    return np.reshape(np.swapaxes(x, 0, 1), (n * v, d))
 
 
 def _shape(inputs, views):
-    """Samples and views of the embeddings as they are given, a batch axis of the complex step apart."""
+    """Samples and views of the embeddings as they are given."""
     x = inputs["embeddings"]
-    return (x.shape[-3], x.shape[-2]) if views else (x.shape[-2], 1)
+    return x.shape[:2] if views else (len(x), 1)
 
 
 def _samples(inputs, deviations):
@@ -48,7 +46,7 @@ def _samples(inputs, deviations):
     unit = embed(given, {"first": "embeddings", "queue": "queue"}, deviations)
     z = unit["first"]
     anchors = z[..., :n, :] if inputs.get("anchor_mode") == "one" else z
-    candidates = stack(z, unit["queue"]) if "queue" in unit else z
+    candidates = np.concatenate([z, unit["queue"]]) if "queue" in unit else z
     positives, in_queue, view = _positives(inputs, deviations, n, v, candidates.shape[-2])
     rows = anchors.shape[-2]
     own = np.eye(rows, candidates.shape[-2], dtype=bool)
@@ -104,8 +102,6 @@ def _outside(inputs, deviations):
     """The mean over positives is outside of the logarithm."""
     base = inputs["base_temperature"]
     factor: Any = 1.0 if base is None else temperature(inputs, deviations) / base
-    # A row has one axis less than the matrix that the temperature broadcasts against.
-    factor = factor[..., 0] if np.ndim(factor) > 2 else factor
     return (replace(_samples(inputs, deviations), form=inputs["form"], factor=factor),)
 
 
@@ -118,10 +114,10 @@ def _with_centers(inputs, deviations):
     batch = _samples(inputs, deviations)
     n, alpha = batch.samples, 1.0 if "weights-missing" in deviations else inputs["alpha"]
     features = inputs["embeddings"] if inputs["center_features"] is None else inputs["center_features"]
-    centers = np.real(inputs["centers"]) if "centers-detached" in deviations else inputs["centers"]
+    centers = detached(inputs["centers"]) if "centers-detached" in deviations else inputs["centers"]
     if "centers-normalized" in deviations:
         centers = centers / np.sqrt(np.sum(centers * centers, axis=-1, keepdims=True))
-    logits = features @ transposed(centers)
+    logits = features @ centers.T
     logits = (logits / temperature(inputs, deviations) if "temperature-on-centers" in deviations else logits) + _offset(
         inputs, deviations
     )
@@ -135,8 +131,8 @@ def _with_centers(inputs, deviations):
     return (
         replace(
             batch,
-            logits=beside(batch.logits, logits),
-            numerator=beside(batch.numerator, logits),
+            logits=np.concatenate([batch.logits, logits], axis=1),
+            numerator=np.concatenate([batch.numerator, logits], axis=1),
             centers=inside,
             candidates=wider(batch.candidates, True),
             own=wider(batch.own),
@@ -156,7 +152,7 @@ def _offset(inputs, deviations):
         offset = np.log(prior) if "prior-without-log" not in deviations else prior
         offset = -offset if "prior-subtracted" in deviations else offset
     if bias is not None and "bias-missing" not in deviations:
-        bias = np.real(bias) if "bias-detached" in deviations else bias
+        bias = detached(bias) if "bias-detached" in deviations else bias
         offset = offset + (-1 if "bias-subtracted" in deviations else 1) * bias[..., None, :]
     return offset
 

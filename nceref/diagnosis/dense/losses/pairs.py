@@ -9,11 +9,11 @@ from nceref.diagnosis.dense.batch import (
     DenseRows,
     embed,
     log_add,
-    real,
     similarities,
     softplus,
 )
 from nceref.diagnosis.dense.temperatures import SCALE_CONVENTIONS, inverse_temperature
+from nceref.diagnosis.tape import detached
 
 
 def _sigmoids(inputs, deviations):
@@ -22,7 +22,7 @@ def _sigmoids(inputs, deviations):
     n = unit["first"].shape[-2]
     together = np.eye(n)[(np.arange(n) + deviations.get("labels-shifted", 0)) % n]
     s = similarities(unit["first"], unit["second"], deviations, together)
-    bias = real(inputs["logit_bias"]) if "bias-detached" in deviations else inputs["logit_bias"]
+    bias = detached(inputs["logit_bias"]) if "bias-detached" in deviations else inputs["logit_bias"]
     bias = 0 * bias if "bias-missing" in deviations else -bias if "bias-subtracted" in deviations else bias
     scale = inverse_temperature(inputs, deviations)
     return (s + bias) * scale if "bias-before-scale" in deviations else s * scale + bias, together > 0
@@ -36,8 +36,8 @@ def _sigmoid_rows(arranged, deviations):
     if "negatives-labeled-zero" in deviations:
         signed = np.where(together, logits, 0 * logits)
     terms = _surprise(signed, deviations)
-    terms = np.where(together, real(terms), terms) if "positives-detached" in deviations else terms
-    terms = np.where(together, terms, real(terms)) if "negatives-detached" in deviations else terms
+    terms = np.where(together, detached(terms), terms) if "positives-detached" in deviations else terms
+    terms = np.where(together, terms, detached(terms)) if "negatives-detached" in deviations else terms
     rows = np.sum(np.where(together, terms, 0.0) if "negatives-ignored" in deviations else terms, axis=-1)
     return DenseRows(rows, size=_size(logits, rows), samples=len(together))
 
@@ -48,17 +48,17 @@ def _surprise(x, deviations):
         return -np.exp(-softplus(-x))
     surprise = softplus(-x)
     if "softplus-threshold" in deviations:
-        return np.where(real(-x) > deviations["softplus-threshold"], -x, surprise)
+        return np.where(detached(-x) > deviations["softplus-threshold"], -x, surprise)
     if "epsilon-in-log" in deviations:
-        return -log_add(-surprise, np.full((1, 1), np.log(deviations["epsilon-in-log"][1])))
+        return -log_add(-surprise, np.log(deviations["epsilon-in-log"][1]))
     if "value-saturates" in deviations:
         ceiling = -np.log(deviations["value-saturates"])
-        return np.where(real(surprise) < ceiling, surprise, ceiling)
+        return np.where(detached(surprise) < ceiling, surprise, ceiling)
     return surprise
 
 
 def _size(*arrays):
-    return float(sum(np.max(np.abs(real(x)), where=np.isfinite(real(x)), initial=0.0) for x in arrays))
+    return float(sum(np.max(np.abs(detached(x)), where=np.isfinite(detached(x)), initial=0.0) for x in arrays))
 
 
 def _similarities(inputs, deviations):
@@ -75,7 +75,7 @@ def _similarity_rows(arranged, deviations):
     """The positive pulls, the mean of the negatives pushes."""
     s, together, weight = arranged
     pull, pushed = np.sum(np.where(together, s, 0.0), axis=-1), np.where(together, 0.0, s)
-    pull = real(pull) if "positives-detached" in deviations else pull
+    pull = detached(pull) if "positives-detached" in deviations else pull
     pushed = s if "diagonal-included" in deviations else pushed
     push = weight * np.sum(pushed, axis=-1)
     push = 0 * push if "negatives-ignored" in deviations else push
@@ -92,8 +92,8 @@ def _densities(inputs, deviations):
     logits = []
     for name in ("data", "noise"):
         x, prior = inputs[f"{name}_logits"], inputs[f"{name}_log_noise"]
-        x = real(x) if name == "data" and "first-input-detached" in deviations else x
-        x = real(x) if name == "noise" and "negatives-detached" in deviations else x
+        x = detached(x) if name == "data" and "first-input-detached" in deviations else x
+        x = detached(x) if name == "noise" and "negatives-detached" in deviations else x
         logits.append(x - sign * (np.exp(prior) if "prior-without-log" in deviations else prior) - inside)
     return logits[0], logits[1], outside
 
@@ -104,8 +104,7 @@ def _density_rows(arranged, deviations):
     on_data = _surprise(-data if "positive-sign-flipped" in deviations else data, deviations)
     on_noise = ratio * n / m * _surprise(-noise, deviations)
     on_noise = 0 * on_noise if "negatives-ignored" in deviations else on_noise
-    lead = np.broadcast_shapes(on_data.shape[:-1], on_noise.shape[:-1])
-    rows = np.concatenate([np.broadcast_to(x, (*lead, x.shape[-1])) for x in (on_data, on_noise)], axis=-1)
+    rows = np.concatenate([on_data, on_noise])
     return DenseRows(rows, size=_size(data, noise, rows), divisor=n, samples=n)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from nceref.diagnosis.conventions import of_kind
-from nceref.diagnosis.dense.batch import DenseBatch, DenseFamily, DenseForm, beside, embed, real, similarities
+from nceref.diagnosis.dense.batch import DenseBatch, DenseFamily, DenseForm, embed, similarities
 from nceref.diagnosis.dense.stages import contrast
 from nceref.diagnosis.dense.temperatures import (
     PARTIAL_TEMPERATURES,
@@ -15,6 +15,7 @@ from nceref.diagnosis.dense.temperatures import (
     temperature,
     tempered,
 )
+from nceref.diagnosis.tape import detached
 
 
 def _square(inputs, roles, deviations):
@@ -63,9 +64,8 @@ def _queued(inputs, roles, deviations):
     excluded[:, 1 + m :] &= ~np.eye(n, dtype=bool)
     positives = np.tile(np.arange(1 + m + n) == deviations.get("labels-shifted", 0) % (1 + m), (n, 1)).astype(float)
     pair = np.sum(q * k, axis=-1)[..., None]
-    s = beside(
-        pair, similarities(q, queue, deviations, np.zeros((n, m))), similarities(q, k, deviations, np.zeros((n, n)))
-    )
+    others = (similarities(q, x, deviations, np.zeros((n, len(x)))) for x in (queue, k))
+    s = np.concatenate([pair, *others], axis=1)
     logits, numerator = tempered(s, positives, inputs, deviations)
     nobody = np.zeros_like(own)
     return (
@@ -92,8 +92,7 @@ def _hardest(inputs, deviations):
 
 
 def _kept(batch, fraction, down):
-    # All batch entries are the same point, apart from the step.
-    s = real(batch.logits).reshape(-1, *batch.logits.shape[-2:])[0]
+    s = detached(batch.logits)
     n = len(s)
     # A product such as 0.07 * 100 lies just above the integer that is meant.
     count = (math.floor if down else math.ceil)(round(fraction * (n - 1), 9))

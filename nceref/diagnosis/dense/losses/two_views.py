@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from nceref.diagnosis.conventions import of_kind
-from nceref.diagnosis.dense.batch import DenseBatch, DenseFamily, DenseForm, embed, real, similarities, stack
+from nceref.diagnosis.dense.batch import DenseBatch, DenseFamily, DenseForm, embed, similarities
 from nceref.diagnosis.dense.stages import contrast
 from nceref.diagnosis.dense.temperatures import (
     PARTIAL_TEMPERATURES,
@@ -14,6 +14,7 @@ from nceref.diagnosis.dense.temperatures import (
     temperature,
     tempered,
 )
+from nceref.diagnosis.tape import detached
 
 ROLES = {"first": "z1", "second": "z2"}
 
@@ -21,7 +22,7 @@ ROLES = {"first": "z1", "second": "z2"}
 def _views(inputs, deviations):
     """All rows against all rows; the positive is the other view of the sample."""
     unit = embed(inputs, ROLES, deviations)
-    z, n = stack(unit["first"], unit["second"]), unit["first"].shape[-2]
+    z, n = np.concatenate([unit["first"], unit["second"]]), len(unit["first"])
     rows = np.arange(2 * n)
     # Interleaved, rows 0 and 1, 2 and 3, ... are taken for views of one sample.
     partner = rows ^ 1 if "views-interleaved" in deviations else (rows + n) % (2 * n)
@@ -31,7 +32,7 @@ def _views(inputs, deviations):
     s = similarities(z, z, deviations, positives)
     # Rows of the own view keep their gradient as candidates.
     if "other-view-detached" in deviations:
-        s = np.where(view, s, z @ np.swapaxes(real(z), -1, -2))
+        s = np.where(view, s, z @ detached(z).T)
     logits, numerator = tempered(s, positives, inputs, deviations)
     return s, DenseBatch(
         logits, numerator, ~own, positives, own, same_view=view, temperature=temperature(inputs, deviations), samples=n
@@ -55,8 +56,8 @@ def _weighted(inputs, deviations):
         return (batch,)
     unit = embed(inputs, ROLES, deviations)
     closeness = np.sum(unit["first"] * unit["second"], axis=-1) / inputs["sigma"]
-    closeness = closeness if "weights-not-detached" in deviations else real(closeness)
-    mass = np.exp(closeness - np.max(real(closeness), axis=-1, keepdims=True))
+    closeness = closeness if "weights-not-detached" in deviations else detached(closeness)
+    mass = np.exp(closeness - np.max(detached(closeness), axis=-1, keepdims=True))
     weight = 2 - mass / np.mean(mass, axis=-1, keepdims=True)
     return (replace(batch, numerator_factor=np.concatenate([weight, weight], axis=-1)),)
 
@@ -68,7 +69,6 @@ def _estimated(inputs, deviations):
     # The floor is the smallest sum that unit rows can have; a temperature that is not used is not used here either.
     own = {"temperature-missing", "temperature-ignored", "temperature-off-by-a-factor"} & {*deviations}
     floor = -inverse_temperature(inputs, deviations) if own else -1 / t
-    floor = floor[..., 0] if np.ndim(floor) > 2 else floor
     return (replace(batch, estimate=(inputs["positive_prior"], inputs.get("concentration", 0.0), floor)),)
 
 

@@ -1,0 +1,245 @@
+"""Gradients of dense NumPy code as it stands: variables that record what is computed of them, and go back through it.
+
+A variable takes part in NumPy's calls by the protocols of NEP 13 and NEP 18. What has no rule here is an error, and no
+constant. No loss, bound or proof uses it: it differentiates what somebody else may have computed.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from typing import Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+Array = Any
+Pull = Callable[[Array], Array]
+"""From the gradient of a result to that of one of its arguments."""
+Factors = Mapping[str, Any]
+"""By the name of an edge, what multiplies the gradient that passes it; 1 where it is not named."""
+
+_serial = count()
+
+
+class Variable(NDArrayOperatorsMixin):
+    """An array with the arguments that it was computed from, each with the way back to it."""
+
+    __slots__ = ("edge", "parents", "serial", "value")
+
+    def __init__(self, value: Array, parents: Sequence[tuple["Variable", Pull]] = (), edge: str = "") -> None:
+        self.value = np.asarray(value)
+        self.parents, self.edge, self.serial = tuple(parents), edge, next(_serial)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of the array."""
+        return self.value.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.value.ndim
+
+    @property
+    def T(self) -> "Variable":  # noqa: N802
+        """The axes in reverse order, as of an array."""
+        return Variable(self.value.T, [(self, lambda g: g.T)])
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __array__(self, *given: Any, **options: Any) -> Any:
+        msg = "a variable would become a constant here; use detached"
+        raise TypeError(msg)
+
+    def __getitem__(self, index: Any) -> "Variable":
+        def pull(g: Array) -> Array:
+            whole = np.zeros(self.shape)
+            np.add.at(whole, index, g)
+            return whole
+
+        return Variable(self.value[index], [(self, pull)])
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        values = [detached(x) for x in inputs]
+        if method != "__call__" or options:
+            return NotImplemented
+        if ufunc in _DECIDING:
+            return ufunc(*values)
+        if ufunc is np.matmul:
+            a, b = values
+            pulls: Sequence[Pull] = (lambda g: g @ b.T, lambda g: a.T @ g)
+            return _recorded(a @ b, inputs, pulls)
+        if ufunc not in _DERIVATIVES:
+            return NotImplemented
+        y = ufunc(*values)
+        pulls = [_elementwise(d, y, values, x) for d, x in zip(_DERIVATIVES[ufunc], values, strict=True)]
+        return _recorded(y, inputs, pulls)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, options: Any) -> Any:
+        if func in _OF_SHAPES:
+            return func(*(detached(x) for x in args), **options)
+        return _RULES[func](*args, **options) if func in _RULES else NotImplemented
+
+
+def detached(x: Any) -> Any:
+    """The same numbers as constants."""
+    return x.value if isinstance(x, Variable) else x
+
+
+def edge(name: str, x: Any) -> Any:
+    """The same numbers, whose gradient has a name on its way back."""
+    return Variable(x.value, [(x, lambda g: g)], name) if isinstance(x, Variable) else x
+
+
+def recorded(value: Array, pulls: Sequence[tuple[Any, Pull]]) -> Any:
+    """A result that NumPy did not compute, with the way back to each of its arguments; constants have none."""
+    parents = [(x, pull) for x, pull in pulls if isinstance(x, Variable)]
+    return Variable(value, parents) if parents else value
+
+
+class Graph:
+    """The way back from a result to some of the variables that it was computed from."""
+
+    def __init__(self, output: Any, leaves: Sequence[Variable]) -> None:
+        self.output, self.leaves = output, leaves
+        known: dict[int, Variable] = {}
+        waiting = [output] if isinstance(output, Variable) else []
+        while waiting:
+            one = waiting.pop()
+            if one.serial not in known:
+                known[one.serial] = one
+                waiting += [parent for parent, _ in one.parents]
+        self._order = [known[serial] for serial in sorted(known, reverse=True)]
+        self.edges = tuple(dict.fromkeys(one.edge for one in reversed(self._order) if one.edge))
+
+    def gradients(self, factors: Factors | None = None, cotangent: Array = 1.0) -> list[Array]:
+        """Gradients by the leaves, of the result times a cotangent, with factors on edges."""
+        factors = factors or {}
+        found: dict[int, Array] = {}
+        if self._order:
+            found[self.output.serial] = np.broadcast_to(cotangent, self.output.shape)
+        with np.errstate(all="ignore"):
+            for one in self._order:
+                g = found.get(one.serial) if one.parents else None
+                if g is None:
+                    continue
+                factor = factors.get(one.edge, 1.0) if one.edge else 1.0
+                # What passes nothing passes no NaN either.
+                if np.ndim(factor) == 0 and factor == 0:
+                    continue
+                g = factor * g if one.edge in factors else g
+                for parent, pull in one.parents:
+                    own = pull(g)
+                    known = found.get(parent.serial)
+                    found[parent.serial] = own if known is None else known + own
+        return [found[x.serial] if x.serial in found else np.zeros(x.shape) for x in self.leaves]
+
+
+def _recorded(value: Array, inputs: Sequence[Any], pulls: Sequence[Pull]) -> Any:
+    return recorded(value, list(zip(inputs, pulls, strict=True)))
+
+
+def _elementwise(derivative: Callable[..., Array], y: Array, values: Sequence[Array], x: Array) -> Pull:
+    shape = np.shape(x)
+
+    def pull(g: Array) -> Array:
+        # Where nothing arrives nothing goes on, also where the derivative is infinite: a masked entry.
+        return _summed_to(np.where(g == 0, 0.0, g * derivative(y, *values)), shape)
+
+    return pull
+
+
+def _summed_to(g: Array, shape: tuple[int, ...]) -> Array:
+    """A gradient of an array that was broadcast, as that of the array itself."""
+    g = np.sum(g, axis=tuple(range(g.ndim - len(shape)))) if g.ndim > len(shape) else g
+    stretched = tuple(k for k, size in enumerate(shape) if size != g.shape[k])
+    return np.sum(g, axis=stretched, keepdims=True) if stretched else g
+
+
+_DECIDING = frozenset({
+    np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal, np.isfinite, np.isnan,
+})  # fmt: skip
+"""What answers yes or no, and has no derivative."""
+_DERIVATIVES: Mapping[Any, tuple[Callable[..., Array], ...]] = {
+    np.add: (lambda y, a, b: 1.0, lambda y, a, b: 1.0),
+    np.subtract: (lambda y, a, b: 1.0, lambda y, a, b: -1.0),
+    np.multiply: (lambda y, a, b: b, lambda y, a, b: a),
+    np.divide: (lambda y, a, b: 1 / b, lambda y, a, b: -y / b),
+    np.power: (lambda y, a, b: b * a ** (b - 1), lambda y, a, b: y * np.log(a)),
+    np.negative: (lambda y, a: -1.0,),
+    np.exp: (lambda y, a: y,),
+    np.log: (lambda y, a: 1 / a,),
+    np.log1p: (lambda y, a: 1 / (1 + a),),
+    np.sqrt: (lambda y, a: 0.5 / y,),
+}
+"""By operation, its derivatives by each argument, from the result and the arguments."""
+
+
+def _sum(x: Variable, axis: Any = None, keepdims: bool = False) -> Any:
+    def pull(g: Array) -> Array:
+        return np.broadcast_to(g if keepdims or axis is None else np.expand_dims(g, axis), x.shape)
+
+    return recorded(np.sum(x.value, axis=axis, keepdims=keepdims), [(x, pull)])
+
+
+def _mean(x: Variable, axis: Any = None, keepdims: bool = False) -> Any:
+    total = _sum(x, axis, keepdims)
+    return total / (x.value.size / total.value.size)
+
+
+def _max(x: Variable, axis: Any = None, keepdims: bool = False) -> Any:
+    top = np.max(x.value, axis=axis, keepdims=True)
+    # Entries that share the maximum share its gradient.
+    share = x.value == top
+    share = share / np.sum(share, axis=axis, keepdims=True)
+
+    def pull(g: Array) -> Array:
+        return (g if keepdims or axis is None else np.expand_dims(g, axis)) * share
+
+    return recorded(np.max(x.value, axis=axis, keepdims=keepdims), [(x, pull)])
+
+
+def _where(condition: Array, x: Any, y: Any) -> Any:
+    condition = detached(condition)
+
+    def pull(g: Array, of: Any, chosen: bool) -> Array:
+        return _summed_to(np.where(condition if chosen else ~condition, g, 0.0), np.shape(detached(of)))
+
+    pulls: Sequence[Pull] = (lambda g: pull(g, x, True), lambda g: pull(g, y, False))
+    return _recorded(np.where(condition, detached(x), detached(y)), (x, y), pulls)
+
+
+def _concatenate(arrays: Sequence[Any], axis: int = 0) -> Any:
+    values = [detached(x) for x in arrays]
+    ends = np.cumsum([np.shape(x)[axis] for x in values])
+
+    def part(k: int) -> Pull:
+        return lambda g: np.split(g, ends[:-1], axis=axis)[k]
+
+    return _recorded(np.concatenate(values, axis=axis), arrays, [part(k) for k in range(len(values))])
+
+
+def _moved(x: Variable, value: Array, pull: Pull) -> Variable:
+    return Variable(value, [(x, pull)])
+
+
+def _reshaped(x: Variable, value: Array) -> Variable:
+    return _moved(x, value, lambda g: np.reshape(g, x.shape))
+
+
+_RULES: Mapping[Any, Callable[..., Any]] = {
+    np.sum: _sum,
+    np.mean: _mean,
+    np.max: _max,
+    np.where: _where,
+    np.concatenate: _concatenate,
+    np.broadcast_to: lambda x, shape: Variable(
+        np.broadcast_to(x.value, shape), [(x, lambda g: _summed_to(g, x.shape))]
+    ),
+    np.reshape: lambda x, shape: _reshaped(x, np.reshape(x.value, shape)),
+    np.squeeze: lambda x, axis=None: _reshaped(x, np.squeeze(x.value, axis=axis)),
+    np.atleast_1d: lambda x: _reshaped(x, np.atleast_1d(x.value)),
+    np.swapaxes: lambda x, a, b: _moved(x, np.swapaxes(x.value, a, b), lambda g: np.swapaxes(g, a, b)),
+}
+_OF_SHAPES = frozenset({np.shape, np.ndim, np.zeros_like, np.ones_like, np.real})
+"""Functions of an array that pass no gradient."""

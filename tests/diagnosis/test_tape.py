@@ -1,0 +1,93 @@
+"""The tape differentiates dense NumPy code as the complex step does; test_dense.py holds every loss to it."""
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nceref
+from nceref.diagnosis.dense.batch import log_sum_exp
+from nceref.diagnosis.tape import Graph, Variable, detached, edge, recorded
+
+STEP = 1e-30
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(3, 4)), RNG.normal(size=(4,))
+FUNCTIONS = {
+    "arithmetic": lambda x, y: (x + y) * x - x / (2 + y * y) - (-x),
+    "powers": lambda x, y: np.sqrt(x * x + 1) ** (1 + y * y) + np.log(x * x + 2) + np.log1p(x * x) + np.exp(x),
+    "products": lambda x, y: x @ (x.T @ x) + y[None, :],
+    "sums": lambda x, y: np.sum(x, axis=0) * np.mean(x * y, axis=-1, keepdims=True) + np.sum(x),
+    "squeezed": lambda x, y: np.squeeze(x[:1], axis=0) * y,
+    "shapes": lambda x, y: np.concatenate([np.swapaxes(x, 0, 1), np.reshape(x, (4, 3))]) * x[:1, :3],
+    "parts": lambda x, y: np.where(np.real(x) > 0, x, y) + np.broadcast_to(y, (3, 4)) * x[..., :2][:, 1:],
+    "log-sum-exp": lambda x, y: log_sum_exp(np.where(np.eye(3, 4) > 0, -np.inf, x * y)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_gradients_are_those_of_the_complex_step(name):
+    function = FUNCTIONS[name]
+    leaves = Variable(X), Variable(Y)
+    found = Graph(np.sum(function(*leaves)), leaves).gradients()
+    # The maximum of complex numbers goes by the real part first, as that of the numbers does.
+    for k, x in enumerate((X, Y)):
+        for index in np.ndindex(x.shape):
+            moved = [X.astype(complex), Y.astype(complex)]
+            moved[k][index] += 1j * STEP
+            want = np.imag(np.sum(function(*moved))) / STEP
+            assert found[k][index] == pytest.approx(want, rel=1e-12, abs=1e-12), (k, index)
+
+
+def test_a_maximum_that_is_shared_shares_its_gradient():
+    x = Variable(np.array([1.0, 3.0, 3.0]))
+    assert Graph(np.max(x), (x,)).gradients()[0].tolist() == [0.0, 0.5, 0.5]
+
+
+def test_what_has_no_rule_is_an_error_and_no_constant():
+    x = Variable(X)
+    for function in (np.cosh, np.cumsum, np.asarray, np.linalg.norm, lambda v: np.add.reduce(v)):
+        with pytest.raises(TypeError):
+            function(x)
+
+
+def test_where_nothing_arrives_nothing_goes_on_even_if_the_derivative_is_infinite():
+    x = Variable(np.array([0.0, 4.0]))
+    with np.errstate(all="ignore"):
+        rows = np.where(detached(x) > 0, np.log(x), 0.0)
+    assert Graph(np.sum(rows), (x,)).gradients()[0].tolist() == [0.0, 0.25]
+
+
+def test_a_factor_on_an_edge_multiplies_what_passes_it_and_nothing_else():
+    x = Variable(X)
+    graph = Graph(np.sum(edge("first", x) * edge("second", 2 * x)), (x,))
+    assert set(graph.edges) == {"first", "second"}
+    both, first, doubled = (graph.gradients(f)[0] for f in ({}, {"second": 0.0}, {"first": 2.0}))
+    assert both == pytest.approx(4 * X)
+    assert first == pytest.approx(2 * X)
+    assert doubled == pytest.approx(6 * X)
+
+
+def test_a_result_that_numpy_did_not_compute_brings_its_own_way_back():
+    x = Variable(X)
+    cubes = recorded(X**3, [(x, lambda g: g * 3 * X**2), (2.0, lambda g: g)])
+    assert Graph(np.sum(cubes), (x,)).gradients()[0] == pytest.approx(3 * X**2)
+    assert recorded(1.0, [(2.0, lambda g: g)]) == 1.0
+
+
+def test_a_leaf_that_is_not_reached_has_the_gradient_0():
+    x = Variable(X)
+    assert not np.any(Graph(np.sum(X), (x,)).gradients()[0])
+    assert not np.any(Graph(np.sum(Variable(Y)), (x,)).gradients()[0])
+
+
+def test_nothing_outside_of_the_diagnosis_differentiates_by_the_tape():
+    package = Path(nceref.__file__).parent
+    importing = [
+        path.relative_to(package).parts[0]
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == "nceref.diagnosis.tape"
+    ]
+    assert importing
+    assert set(importing) == {"diagnosis"}
