@@ -5,7 +5,7 @@ id; the search tries every setting in the order of this list.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -478,6 +478,8 @@ _LISTED = (
                threads=("lightly-ai/lightly#1528", "UKPLab/sentence-transformers#3854")),
     Convention("gradient-parts-scaled", "gradient-factor", "parts of the gradient with factors of their own",
                "Look for a term that is added or detached twice, or a weight that one of the two sums has."),
+    Convention("gradient-of-a-variant", "gradient-factor", "the gradient of another loss than the value",
+               "Derive the gradient from the formula of the value."),
     Convention("value-right-gradient-wrong", "gradient-factor", "a gradient of something else",
                "The value hides it: compare the gradients entry by entry.",
                threads=("UKPLab/sentence-transformers#3862", "lightonai/pylate#156")),
@@ -615,3 +617,21 @@ CONVENTIONS = {convention.id: convention for convention in _LISTED}
 def of_kind(*kinds: str) -> tuple[str, ...]:
     """Ids of the conventions that apply to losses of these kinds."""
     return tuple(id for id, convention in CONVENTIONS.items() if convention.kind in kinds)
+
+
+EDGES: Mapping[str, tuple[tuple[str, ...], float]] = {
+    "first-input-detached": (("the first input",), 0.0),
+    "keys-detached": (("the second input",), 0.0),
+    "centers-detached": (("the centers",), 0.0),
+    "temperature-detached": (("the temperature",), 0.0),
+    "bias-detached": (("the bias",), 0.0),
+    "positives-detached": (("the numerator", "the terms of the positives"), 0.0),
+    "denominator-detached": (("the denominator",), 0.0),
+    "negatives-detached": (("the terms of the negatives", "the rows of the negatives"), 0.0),
+    "candidates-detached": (("the rows as candidates",), 0.0),
+    "other-view-detached": (("the rows of the other view",), 0.0),
+    "weights-not-detached": (("the weights",), 1.0),
+    "weights-detached": (("the weights",), 0.0),
+    "normalization-detached": (("the lengths of the rows",), 0.0),
+}
+"""By convention of the gradient the edge that it is about, under the name that a loss has, and the factor there."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from nceref.cases.records import Diagnosis, DiagnosisPart, Observation
-from nceref.diagnosis.features import samples, temperature_scalar, where
+from nceref.diagnosis.features import parts_of_rows, samples, temperature_scalar, where
 from nceref.diagnosis.fresh import NO_CALLS, FreshCalls
 from nceref.diagnosis.gaps import VALUE, diagnosis, gaps, listed, usable
 from nceref.diagnosis.localize import threshold
@@ -121,12 +121,8 @@ def named_part(departs: Any, n: int) -> str:
     flat, size = departs.ravel(), departs.size
     if flat.all() or not flat.any():
         return ""
-    row = np.arange(size)
-    parts = {"the last row": row == size - 1, "the first row": row == 0}
     halves = "direction" if departs.ndim == 2 and departs.shape[0] == 2 else "view" if size == 2 * n else ""
-    if halves:
-        parts |= {f"the first {halves}": row < size // 2, f"the second {halves}": row >= size // 2}
-    for words, part in parts.items():
+    for words, part in parts_of_rows(size, halves).items():
         if np.array_equal(flat, part):
             return words
     first, last = int(np.flatnonzero(flat)[0]), int(np.flatnonzero(flat)[-1])

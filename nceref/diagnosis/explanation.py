@@ -34,7 +34,7 @@ class Explanation:
     apart : str
         Which cases are not explained by it, and what happens on them; empty where all are.
     holds : callable or None
-        Whether other cases have these gradients; None: those of the options.
+        Whether judged gradients of other cases are as is said; None: those of the options.
     """
 
     options: tuple[Option, ...]
@@ -45,7 +45,7 @@ class Explanation:
     gradient_words: tuple[DiagnosisPart, ...] = ()
     fresh: int = 0
     apart: str = ""
-    holds: Callable[[list[CaseAnalysis]], bool] | None = None
+    holds: Callable[[list[Any]], bool] | None = None
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -60,7 +60,8 @@ class Explanation:
     @property
     def detail(self) -> str:
         """What the conventions are set to, such as ``eps = 1e-08``, or empty."""
-        return ", ".join(text for option in self.options if (text := option.setting))
+        shown = (option for option in self.options if option.axis not in GRADIENT_AXES or not self.gradient_words)
+        return ", ".join(text for option in shown if (text := option.setting))
 
 
 def variant_value(analysis: CaseAnalysis, options: tuple[Option, ...]) -> tuple[Any, Any]:

@@ -165,3 +165,21 @@ def where(
     names = ", ".join(o.probe.id for o in failing[:3]) + (", ..." if len(failing) > 3 else "")
     shared = common([*failing, *also_failing], [*others, *also_right])
     return f"on {out_of(len(failing), len(judged), 'case')}{shared or f' ({names})'}"
+
+
+def parts_of_rows(n: int, halves: str = "") -> dict[str, Any]:
+    """Parts of so many rows that have a name.
+
+    `halves`: what a half of them is, or empty.
+    """
+    row = np.arange(n)
+    parts = {"the last row": row == n - 1, "the first row": row == 0}
+    parts |= {f"the first {halves}": row < n // 2, f"the second {halves}": row >= n // 2} if halves else {}
+    parts |= {"all rows but the first": row > 0, "all rows but the last": row < n - 1}
+    # Of an odd number the row in the middle belongs to either half.
+    for more, middle in (("", n // 2), (", the larger one", n - n // 2)):
+        parts |= {f"the first half of the rows{more}": row < middle}
+    for more, middle in (("", n // 2), (", the smaller one", n - n // 2)):
+        parts |= {f"the second half of the rows{more}": row >= middle}
+    parts |= {"every second row": row % 2 == 1, "every second row from the first on": row % 2 == 0}
+    return parts | {f"the rows after the last whole block of {k}": row >= n - n % k for k in (4, 8, 16, 32, 64)}

@@ -1,7 +1,7 @@
 """The gradients of a variant on every case, beside those of a target."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,75 @@ from nceref.cases.judge import constants
 from nceref.diagnosis.case import FACTORS, CaseAnalysis
 from nceref.diagnosis.dense import forms
 from nceref.diagnosis.dense.temperatures import temperature
+from nceref.diagnosis.explanation import GRADIENT_AXES
+from nceref.diagnosis.features import parts_of_rows
 from nceref.diagnosis.options import Option
+from nceref.diagnosis.simple_numbers import recognized
+from nceref.diagnosis.tape import Graph
+from nceref.engine.parameters import INVERSE_TEMPERATURES
+
+OF_VARIANT = "gradient-of-a-variant"
+"""What it is called where the gradient is that of other conventions than the value."""
+TRAINED = "constants-get-gradient"
+EVERY = "all inputs"
+"""The edge of the gradient of every input."""
+
+
+@dataclass(frozen=True)
+class Factor:
+    """What multiplies the gradient on an edge, as an expression in the sizes and the scalar of a case.
+
+    Attributes
+    ----------
+    constant : float
+    powers : tuple
+        Symbols of `quantities`, each with its exponent.
+    rows : str
+        The rows of an input that it is for, as they are called; empty: all.
+    """
+
+    constant: float
+    powers: tuple[tuple[str, float], ...] = ()
+    rows: str = ""
+
+    def of(self, analysis: CaseAnalysis, edge: str) -> Any:
+        """The factor of a case, or that of each row of it."""
+        known = quantities(analysis)
+        if any(symbol == LENGTH for symbol, _ in self.powers):
+            known[LENGTH] = lengths(analysis.inputs[edge])
+        factor = self.constant * math.prod(known[symbol] ** power for symbol, power in self.powers)
+        if not self.rows:
+            return factor
+        n = len(analysis.inputs[edge])
+        return np.where(parts_of_rows(n).get(self.rows, np.zeros(n, dtype=bool)), factor, 1.0)
+
+    def __str__(self) -> str:
+        number = recognized(self.constant)[1]
+        above = [_power(symbol, power) for symbol, power in self.powers if power > 0]
+        below = [_power(symbol, -power) for symbol, power in self.powers if power < 0]
+        over = f"{' '.join(([number] if number != '1' or not above else []) + above)}"
+        return f"{over}/{'/'.join(below)}" if below else over
+
+
+LENGTH = "|x|"
+"""The symbol of the length of each row."""
+
+
+def lengths(x: Any) -> Any:
+    """The length of each row of an input."""
+    return np.sqrt(np.sum(np.asarray(x) ** 2, axis=-1))
+
+
+def _power(symbol: str, power: float) -> str:
+    return symbol if power == 1 else f"sqrt({symbol})" if power == 0.5 else f"{symbol}^{power:g}"
+
+
+def quantities(analysis: CaseAnalysis) -> dict[str, float]:
+    """Numbers of a case that a factor may be made of, by symbol."""
+    n = analysis.samples
+    scalars = {name: analysis.inputs[name] for name in INVERSE_TEMPERATURES if name in analysis.inputs}
+    symbols = {"T" if name == "temperature" else "S": float(x) for name, x in scalars.items()}
+    return {**symbols, "N": n, "(N - 1)": max(n - 1, 1), "(2N - 1)": 2 * n - 1, "(2N - 2)": max(2 * n - 2, 1)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,31 +118,33 @@ class GradientFit:
 
     def expected(self, one: JudgedGradient) -> Any:
         """The gradient of the variant."""
-        if one.constant and "constants-get-gradient" not in self.deviations:
-            return np.zeros_like(one.got)
         if not self.chosen:
-            return np.asarray(one.analysis.probe.grads[one.name])
+            return np.zeros_like(one.got) if one.constant else np.asarray(one.analysis.probe.grads[one.name])
         known = one.analysis.variants.gradients
         if self.chosen not in known:
-            known[self.chosen] = self._variant(one.analysis)
+            graph = self.graph(one.analysis)
+            found = graph.gradients(self.factors(one.analysis, graph))
+            known[self.chosen] = dict(zip(names_of(one.analysis), found, strict=True))
         return known[self.chosen][one.name]
 
-    def _variant(self, analysis: CaseAnalysis) -> dict[str, Any]:
-        """Gradients of the variant on a case, by all inputs that may have one."""
-        probe = analysis.probe
-        names = sorted({*probe.grads, *constants(probe)})
-        outer = self._outer(analysis)
-        return forms.gradients(analysis.form, analysis.inputs, self.deviations, names, probe.reduction, outer)
-
-    def _outer(self, analysis: CaseAnalysis) -> Any:
-        """The factor as a function of the inputs: it may hold the temperature."""
-        id = next((id for id in self.deviations if id in FACTORS), None)
-        if id is None:
-            constant = self.deviations.get("outer-factor-constant", 1.0)
-            return None if constant == 1.0 else lambda inputs: constant
-        return lambda inputs: FACTORS[id](
-            temperature(inputs, self.deviations) if analysis.has_temperature else 1.0, analysis.samples
+    def graph(self, analysis: CaseAnalysis) -> Graph:
+        """The way back through the variant, on which nothing has another factor yet."""
+        other = self.deviations.get(OF_VARIANT)
+        beside = {o.id: o.value for o in self.chosen if o.axis in GRADIENT_AXES}
+        deviations = self.deviations if other is None else {**{o.id: o.value for o in other}, **beside}
+        outer = _outer(analysis, deviations)
+        return forms.graph_of(
+            analysis.form, analysis.inputs, deviations, names_of(analysis), analysis.probe.reduction, outer
         )
+
+    def factors(self, analysis: CaseAnalysis, graph: Graph) -> dict[str, Any]:
+        """The factors on the edges of the variant."""
+        out: dict[str, Any] = {} if TRAINED in self.deviations else dict.fromkeys(constants(analysis.probe), 0.0)
+        out |= forms.factors_of(graph, {o.id: None for o in self.chosen if o.value is None})
+        parts = (o.value for o in self.chosen if o.axis in GRADIENT_AXES and isinstance(o.value, tuple))
+        for edge, factor in (pair for value in parts for pair in value if not isinstance(pair, Option)):
+            out |= passing(graph, edge, factor.of(analysis, edge))
+        return out
 
     def allowed(self, one: JudgedGradient) -> Any:
         """How far the target may be from the variant."""
@@ -89,16 +159,16 @@ class GradientFit:
         want = self.expected(one)
         size = float(np.max(np.abs(want), initial=0.0))
         plain = float(np.max(np.abs(probe.grads.get(one.name, want)), initial=0.0))
-        inner = tuple(o for o in self.chosen if o.axis not in ("gradient", "gradient-factor", "factor", "offset"))
+        inner = tuple(o for o in self.chosen if o.axis not in (*GRADIENT_AXES, "factor", "offset"))
         rows = analysis.rows(tuple(o for o in inner if o.axis != "reduction"))
         growth = max(1.0, size / plain if plain > 0 else 1.0)
         growth *= max(1.0, (1 + rows.size) / (1 + analysis.rows(()).size))
         own = 16 * analysis.unit * (1 + rows.size) * (1 + rows.noise) * size
         return bound + growth * float(np.max(bound, initial=0.0)) * (growth > 1) + own
 
-    def misfit(self, one: JudgedGradient, factor: float = 1.0) -> float:
-        """Distance from `factor` times the variant's gradient, in units of what is allowed."""
-        want, allowed = factor * self.expected(one), max(1.0, abs(factor)) * self.allowed(one)
+    def misfit(self, one: JudgedGradient) -> float:
+        """Distance from the variant's gradient, in units of what is allowed."""
+        want, allowed = self.expected(one), self.allowed(one)
         off = np.abs(one.got - want)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(off == 0, 0.0, off / allowed)
@@ -112,3 +182,25 @@ class GradientFit:
             if not worst <= limit:
                 break
         return worst
+
+
+def names_of(analysis: CaseAnalysis) -> list[str]:
+    """All inputs of a case that may have a gradient."""
+    return sorted({*analysis.probe.grads, *constants(analysis.probe)})
+
+
+def passing(graph: Graph, edge: str, factor: Any) -> dict[str, Any]:
+    """The factors that give one edge a factor; a stage passes straight through what its derivative does not take."""
+    past = f"past {edge}"
+    return {edge: factor, past: 1 - factor} if past in graph.edges else {edge: factor}
+
+
+def _outer(analysis: CaseAnalysis, deviations: Mapping[str, Any]) -> Any:
+    """The factor of the value as a function of the inputs: it may hold the temperature."""
+    id = next((id for id in deviations if id in FACTORS), None)
+    if id is None:
+        constant = deviations.get("outer-factor-constant", 1.0)
+        return None if constant == 1.0 else lambda inputs: constant
+    return lambda inputs: FACTORS[id](
+        temperature(inputs, deviations) if analysis.has_temperature else 1.0, analysis.samples
+    )

@@ -1,40 +1,55 @@
-"""Which convention of the gradient goes with an explanation of the values.
-
-First conventions of the dense forms, which say what is detached; then what is seen input by input; then both at once.
-"""
+"""What goes with an explanation of the values: factors on edges of the graph, or the gradient of another variant."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from nceref.cases.records import DiagnosisPart
-from nceref.diagnosis.case import CaseAnalysis
-from nceref.diagnosis.explanation import Explanation, variant_value
-from nceref.diagnosis.gradient_fit import GradientFit, JudgedGradient, judged_gradients
-from nceref.diagnosis.gradient_patterns import (
-    CARRIED,
-    FAR,
-    WRONG,
-    GradientFinding,
-    findings_of,
-    is_radial,
-    names_of,
-    ratio_of,
-    words_of,
+from nceref.diagnosis.case import FACTORS, CaseAnalysis
+from nceref.diagnosis.conventions import EDGES
+from nceref.diagnosis.departure import named_part
+from nceref.diagnosis.explanation import GRADIENT_AXES, Explanation, variant_value
+from nceref.diagnosis.features import parts_of_rows, where
+from nceref.diagnosis.gaps import listed
+from nceref.diagnosis.gradient_edges import MOST, Part, Scene, edge_parts, expression, is_simple, ordinary
+from nceref.diagnosis.gradient_fit import (
+    EVERY,
+    LENGTH,
+    OF_VARIANT,
+    TRAINED,
+    Factor,
+    GradientFit,
+    JudgedGradient,
+    judged_gradients,
+    lengths,
 )
+from nceref.diagnosis.gradient_words import in_words, right_ones
 from nceref.diagnosis.options import Option, options
-from nceref.spec import Array
+from nceref.diagnosis.simple_numbers import recognized
+from nceref.engine.parameters import INVERSE_TEMPERATURES
+from nceref.output.limits import of_the_bound
+from nceref.spec import Array, Scalar
 
 EVIDENCE = 8.0
-"""Bits by which the fit of a gradient convention must be surprising: there are not 2^8 of them."""
-_ALONG_THE_ROWS = frozenset({"normalization-detached", "gradient-radial-only"})
+"""Bits by which the fit of a gradient must be surprising, beside those of what was tried."""
+CARRIED = 2.0
+"""Times the bound: a factor that was read off one case carries the error of that case."""
+FAR = 64.0
+"""How many bounds a gradient must be off before what is left along the rows is called radial."""
+WRONG = "value-right-gradient-wrong"
+"""What is said of a gradient without a pattern."""
+_OTHERS = ("self-contrast-in-gradient", "gradient-clamped", TRAINED)
+"""Conventions of the gradient that are no factor on an edge."""
+_SETTINGS = 4
+"""The usual settings of a convention, of which the gradient may be that."""
+_RATIOS = 8
 
 
 def with_gradients(explanation: Explanation, analyses: list[CaseAnalysis]) -> list[Explanation]:
-    """The explanation with the conventions of the gradient that go with it.
+    """The explanation with what is done to the gradient on its way back.
 
     `explanation`: what explains the values; without options where they are those of the reference. `analyses`: all
     finite cases. Result: empty where nothing departs; with ``gradient`` False where the values are explained and the
@@ -47,154 +62,359 @@ def with_gradients(explanation: Explanation, analyses: list[CaseAnalysis]) -> li
     hidden = [o for o in explanation.options if o.axis == "gradient"]
     if hidden:
         visible = tuple(o for o in explanation.options if o not in hidden)
-        if worst > 1 or not _surprising(fit, GradientFit(visible, judged)):
+        if worst > 1 or _bits(fit, GradientFit(visible, judged)) < EVIDENCE:
             return []
     if worst <= 1:
         return [replace(explanation, residual=max(explanation.residual, worst))] if explanation.options else []
-    return _explained(explanation, fit, analyses)
+    return list(_Search(explanation, fit, analyses).found())
 
 
 def gradients_hold(explanation: Explanation, analyses: list[CaseAnalysis]) -> bool:
-    """Whether other cases have the gradients of an explanation.
-
-    `explanation`: of `with_gradients`. `analyses`: cases that it was not made from.
-    """
+    """Whether cases that an explanation was not made from have its gradients."""
+    judged = [one for analysis in analyses for one in judged_gradients(analysis)]
     if explanation.holds is not None:
-        return explanation.holds(analyses)
-    judged = [one for analysis in analyses for one in judged_gradients(analysis)]
-    return GradientFit(explanation.options, judged).worst() <= 1
+        return explanation.holds(judged)
+    return GradientFit(explanation.options, judged).worst(CARRIED) <= _room(explanation.options)
 
 
-def _explained(explanation: Explanation, plain: GradientFit, analyses: list[CaseAnalysis]) -> list[Explanation]:
-    """Explanations with one convention of the gradient, with what is seen input by input, or with a factor on both."""
-    findings = findings_of(plain)
-    ids, words = names_of(findings, plain), words_of(findings, plain)
-    # The gradients that depart decide first.
-    ordered = sorted(plain.judged, key=lambda one: -min(plain.misfit(one), 1e300))
-    known = tuple(id for id in analyses[0].form.conventions if id not in explanation.ids)
-    fits = [
-        GradientFit((*explanation.options, o), ordered)
-        for o in options(known)
-        if o.axis == "gradient" and o.id != "constants-get-gradient"
-    ]
-    fits += _with_constants(explanation, ordered)
-    worst = [_after(fit, analyses) for fit in fits]
-    # A convention alone goes before everything with a factor.
-    whole = [(fit, w) for fit, w in zip(fits, worst, strict=True) if w <= 1 and _surprising(fit, plain)]
-    if whole:
-        return [
-            _with(explanation, plain, fit.chosen[-1:], w, words if ids == (fit.chosen[-1].id,) else ())
-            for fit, w in whole[:2]
-        ]
-    residual = max((f.residual for f in findings.values() if f and f.residual is not None), default=0.0)
-    own = tuple(sorted((Option(id) for id in ids if id != WRONG), key=lambda o: o.rank))
-    by_input = replace(
-        _with(explanation, plain, own, residual, words), holds=partial(_patterns_hold, plain.chosen, findings)
-    )
-    # One pattern is simpler than a convention with a factor, and that is simpler than several patterns.
-    if WRONG not in ids and len(ids) == 1 and own[0].axis == "gradient-factor":
-        return [by_input]
-    both = _with_factor(explanation, plain, fits)
-    if both:
-        return both[:2]
-    if WRONG not in ids:
-        return [by_input]
-    # A pattern of some inputs does not explain the others; beside a convention of the value words are enough.
-    own = () if explanation.value_options else (Option(WRONG),)
-    return [replace(_with(explanation, plain, own, residual, words), holds=by_input.holds, gradient=False)]
+def _room(chosen: Sequence[Option]) -> float:
+    """Units of the bound within which the gradients of a variant are those of the target."""
+    values = (o.value for o in chosen if o.axis in GRADIENT_AXES and isinstance(o.value, tuple))
+    parts = (pair for value in values for pair in value if not isinstance(pair, Option))
+    return 1.0 if all(is_simple(factor) for _, factor in parts) else CARRIED
 
 
-def _with_factor(explanation: Explanation, plain: GradientFit, fits: Sequence[GradientFit]) -> list[Explanation]:
-    """Explanations with a convention of the gradient and a factor, or a difference along the rows."""
-    return [
-        replace(_with(explanation, plain, (fit.chosen[-1], scaled), w), holds=partial(_scaled_holds, fit))
-        for fit in fits
-        for scaled, w in _scaled(fit)
-        # Both are about the part along the rows: one may be what the other is short of.
-        if not {fit.chosen[-1].id, scaled.id} <= _ALONG_THE_ROWS and _surprising(fit, plain)
-    ]
-
-
-def _patterns_hold(
-    chosen: tuple[Option, ...], findings: Mapping[str, GradientFinding | None], analyses: list[CaseAnalysis]
-) -> bool:
-    """Whether the gradients of other cases have the patterns, input by input, and are right where there is none."""
-    judged = [one for analysis in analyses for one in judged_gradients(analysis)]
-    fit = GradientFit(chosen, judged)
-    return all(
-        fit.misfit(one) <= 1 if (finding := findings.get(one.name)) is None else finding.holds(fit, one)
-        for one in judged
-    )
-
-
-def _scaled_holds(seen: "GradientFit", analyses: list[CaseAnalysis]) -> bool:
-    """Whether a convention with the factors of the corpus, or off along the rows, is what other cases have."""
-    judged = [one for analysis in analyses for one in judged_gradients(analysis)]
-    fit = GradientFit(seen.chosen, judged)
-    ratios = {name: ratio_of(seen, name) or 0.0 for name in {one.name for one in seen.judged if not one.constant}}
-    scaled = all(fit.misfit(one, ratios.get(one.name, 1.0)) <= CARRIED for one in judged)
-    return scaled or all(fit.misfit(one) <= 1 or is_radial(fit, one) for one in judged)
-
-
-def _surprising(fit: GradientFit, plain: GradientFit) -> bool:
-    """Whether the fit is no accident of wide bounds: without the convention the gradient would be far away."""
+def _bits(fit: GradientFit, plain: GradientFit) -> float:
+    """How surprising a fit is: how far the gradients would be away without it."""
     bits = 0.0
     for one in plain.judged:
         if plain.misfit(one) > 1:
             off = np.abs(fit.expected(one) - plain.expected(one)) / (fit.allowed(one) + 1e-300)
             bits += float(np.log2(max(1.0, np.max(off, initial=0.0))))
-    return bits >= EVIDENCE
+    return bits
 
 
-def _with_constants(explanation: Explanation, judged: list[JudgedGradient]) -> list[GradientFit]:
-    """The gradient that constants would have, where they get one at all."""
-    loss = judged[0].analysis.probe.loss
-    free = {p.name for p in loss.parameters if isinstance(p, Array) and p.like not in ("mask", "weights")}
-    touched = any(one.constant and np.any(one.got) for one in judged)
-    if not touched or not all(one.name in free for one in judged if one.constant):
-        return []
-    return [GradientFit((*explanation.options, Option("constants-get-gradient")), judged)]
+class _Search:
+    """The search for what explains the gradients of all cases."""
+
+    def __init__(self, explanation: Explanation, plain: GradientFit, analyses: Sequence[CaseAnalysis]) -> None:
+        self.explanation, self.plain, self.analyses = explanation, plain, analyses
+        self.misfits = {id(one): plain.misfit(one) for one in plain.judged}
+        # The gradients that depart most decide first.
+        self.ordered = sorted(plain.judged, key=lambda one: -min(self.misfits[id(one)], 1e300))
+        wrong = {id(one.analysis) for one in plain.judged if self.misfits[id(one)] > 1}
+        self.failing = [a for a in analyses if id(a) in wrong]
+        self.usual = dict(Scene(plain, self.failing[0]).graph.edges)
+        self.tried = 1
+
+    def found(self) -> Iterator[Explanation]:
+        """At most two explanations, the simplest kind that there is; else what is seen input by input."""
+        ordinary_ones = ordinary(self.failing)
+        by_input = {name: self._of_input(name) for name in dict.fromkeys(one.name for one in self.plain.judged)}
+        kinds: list[Callable[[], Iterator[tuple[Option, ...]]]] = [
+            partial(self._alike, by_input),
+            partial(self._on_edges, ordinary_ones, 1),
+            self._others,
+            partial(self._one_by_one, by_input),
+            *(partial(self._on_edges, ordinary_ones, size) for size in range(2, MOST + 1)),
+        ]
+        for kind in kinds:
+            explained = [one for chosen in kind() if (one := self._verified(chosen)) is not None]
+            if explained:
+                yield from explained[:2]
+                return
+        yield self._seen(by_input)
+
+    def _verified(self, added: tuple[Option, ...]) -> Explanation | None:
+        """The explanation with conventions of the gradient, if all cases have it and that is no accident."""
+        self.tried += 1
+        chosen = (*self.explanation.options, *added)
+        fit, room = GradientFit(chosen, self.ordered), _room(added)
+        worst = fit.worst(room)
+        if worst > room or _bits(fit, self.plain) < EVIDENCE + math.log2(self.tried):
+            return None
+        if any(o.id == "gradient-clamped" for o in added):
+            # It shows in the value too.
+            ranked = tuple(sorted(chosen, key=lambda o: o.rank))
+            worst = max([worst, *(a.misfit(*variant_value(a, ranked)) for a in self.analyses)])
+            if worst > 1:
+                return None
+        parts = [pair for o in added for pair in _parts(o, self.usual)]
+        of = parts or [o for o in added if o.axis in GRADIENT_AXES]
+        wrong = DiagnosisPart(in_words(of, self.usual), f"{self._cases()} (errors {of_the_bound(worst / room)})")
+        return replace(
+            self.explanation,
+            options=chosen,
+            residual=max(self.explanation.residual, worst / room),
+            cases=self.explanation.cases if self.explanation.options else len(self.failing),
+            gradient_words=(wrong, *right_ones(self.plain, self.misfits)),
+        )
+
+    def _cases(self) -> str:
+        names = {one.name for one in self.plain.judged if self.misfits[id(one)] > 1}
+        judged = [one for one in self.plain.judged if one.name in names]
+        return _where([one for one in judged if self.misfits[id(one)] > 1], judged)
+
+    # One input at a time.
+
+    def _of_input(self, name: str) -> "Seen | None":
+        """What is wrong with the gradient of one input; None where it is right."""
+        judged = [one for one in self.plain.judged if one.name == name]
+        failing = [one for one in judged if self.misfits[id(one)] > 1]
+        if not failing:
+            return None
+        cases = _where(failing, judged)
+        if judged[0].constant:
+            return Seen("is not 0, and it is a constant", cases, Option(TRAINED))
+        if not any(np.any(one.got) for one in judged):
+            return Seen("is 0", cases, part=(name, Factor(0.0)))
+        factor = self._factor(name, judged) or self._rows(name, judged, failing) or self._lengths(name, judged, failing)
+        if factor is not None:
+            return Seen("", cases, part=(name, factor))
+        if all(_missing(self.plain, one) is not None for one in failing):
+            return Seen("is 0 in some rows", cases, Option("gradient-missing-rows"), holds=_misses)
+        if max(self.misfits[id(one)] for one in failing) >= FAR and all(is_radial(self.plain, one) for one in judged):
+            cases += ", and normalizing the rows before hides it"
+            return Seen("is off along the rows only", cases, Option("gradient-radial-only"), holds=is_radial)
+        return Seen("is wrong", cases + _example(self.plain, failing), Option(WRONG), holds=lambda fit, one: True)
+
+    def _factor(self, name: str, judged: Sequence[JudgedGradient]) -> Factor | None:
+        """What multiplies a whole gradient, read off the cases that know it best."""
+        known = []
+        for one in judged:
+            want = self.plain.expected(one)
+            size = float(np.max(np.abs(want) / (self.plain.allowed(one) + 1e-300), initial=0.0))
+            square = float(np.sum(want * want))
+            if size > 16 and 0 < square < math.inf:
+                known.append((size, one.analysis, float(np.sum(one.got * want)) / square))
+        known.sort(key=lambda row: -row[0])
+        if not known:
+            return None
+        within = max(10 * math.sqrt(judged[0].analysis.unit), 4 / known[min(len(known), _RATIOS) - 1][0])
+        factor = expression([(analysis, ratio) for _, analysis, ratio in known[:_RATIOS]], within)
+        return factor if factor and self._is_input(name, factor, judged) else None
+
+    def _rows(self, name: str, judged: Sequence[JudgedGradient], failing: Sequence[JudgedGradient]) -> Factor | None:
+        """What multiplies a part of the rows that has a name."""
+        if failing[0].got.ndim < 1:
+            return None
+        departing = [_departing(self.plain, one) for one in failing]
+        names = [
+            {words for words, part in parts_of_rows(len(off)).items() if np.array_equal(part, off)} for off in departing
+        ]
+        shared = [words for words in parts_of_rows(2) if all(words in own for own in names)]
+        one, off = failing[0], departing[0]
+        want, got = (np.ravel(x[off]) for x in (self.plain.expected(one), one.got))
+        if not shared or not np.any(want):
+            return None
+        factor = expression([(one.analysis, float(got @ want) / float(want @ want))], 1e-6)
+        whole = None if factor is None else Factor(factor.constant, (), shared[0])
+        return whole if whole and self._is_input(name, whole, judged) else None
+
+    def _lengths(self, name: str, judged: Sequence[JudgedGradient], failing: Sequence[JudgedGradient]) -> Factor | None:
+        """A power of the length of each row."""
+        one = failing[0]
+        x, want = np.asarray(one.analysis.inputs[name]), self.plain.expected(one)
+        if x.ndim < 2 or not np.all(np.any(want, axis=-1)) or np.ptp(np.log(lengths(x) + 1e-300)) < 0.1:
+            return None
+        ratios = np.sum(one.got * want, axis=-1) / np.sum(want * want, axis=-1)
+        for power in (1.0, -1.0, 2.0, -2.0):
+            constants = ratios / lengths(x) ** power
+            if np.ptp(constants) <= 1e-6 * np.max(np.abs(constants)):
+                factor = Factor(recognized(np.median(constants))[0], ((LENGTH, power),))
+                return factor if self._is_input(name, factor, judged) else None
+        return None
+
+    def _is_input(self, name: str, factor: Factor, judged: Sequence[JudgedGradient]) -> bool:
+        chosen = Option("gradient-constant-factor", ((name, factor),))
+        room = _room([chosen])
+        return GradientFit((*self.explanation.options, chosen), list(judged)).worst(room) <= room
+
+    def _alike(self, by_input: Mapping[str, "Seen | None"]) -> Iterator[tuple[Option, ...]]:
+        """One factor for all the inputs whose gradient departs."""
+        seen = [one for one in by_input.values() if one]
+        if all(one.part for one in seen) and len({one.part[1] for one in seen if one.part}) == 1:
+            yield self._named([one.part for one in seen if one.part])
+
+    def _one_by_one(self, by_input: Mapping[str, "Seen | None"]) -> Iterator[tuple[Option, ...]]:
+        """A factor for each of the inputs whose gradient departs."""
+        seen = [one for one in by_input.values() if one]
+        if all(one.part for one in seen):
+            yield self._named([one.part for one in seen if one.part])
+
+    # Edges, and what is none.
+
+    def _on_edges(self, failing: Sequence[CaseAnalysis], size: int) -> Iterator[tuple[Option, ...]]:
+        for parts in edge_parts(self.plain, failing, size):
+            yield self._named(list(parts))
+
+    def _others(self) -> Iterator[tuple[Option, ...]]:
+        """What is no factor on an edge, and gradients of other conventions than those of the value."""
+        if not self.failing:
+            return
+        first = ordinary(self.failing)[:1] or self.failing[:1]
+        conventions = self.failing[0].form.conventions
+        chosen = list(options(tuple(id for id in _OTHERS if id in conventions)))
+        own = {o.id for o in self.explanation.options}
+        chosen += [Option(TRAINED)] if any(one.constant and np.any(one.got) for one in self.plain.judged) else []
+        variants = [o for o in options(conventions, _SETTINGS) if o.axis not in GRADIENT_AXES and o.id not in own]
+        variants += [Option(id) for id in FACTORS if id in first[0].factors]
+        chosen += [Option(OF_VARIANT, (o,)) for o in variants] + ([Option(OF_VARIANT, ())] if own else [])
+        judged = [one for one in self.ordered if one.analysis is first[0]]
+        for option in chosen:
+            self.tried += 1
+            if GradientFit((*self.explanation.options, option), judged).worst() <= 1:
+                yield (option,)
+
+    def _named(self, parts: Sequence[Part]) -> tuple[Option, ...]:
+        """The factors as conventions of the closed list."""
+        by_id: dict[str, list[Part]] = {}
+        analysis = self.failing[0]
+        for edge, factor in parts:
+            by_id.setdefault(self._id(analysis, edge, factor), []).append((edge, factor))
+        whole = {one.name for one in self.plain.judged if not one.constant}
+        zeros = {edge for edge, factor in parts if factor == Factor(0.0)}
+        if whole <= zeros or EVERY in zeros:
+            return (Option("gradient-zero", ((EVERY, Factor(0.0)),)),)
+        chosen = [Option(id, None if self._is_alias(id, own) else tuple(own)) for id, own in by_id.items()]
+        return tuple(sorted(chosen, key=lambda o: o.rank))
+
+    def _is_alias(self, id: str, parts: Sequence[Part]) -> bool:
+        names, factor = EDGES.get(id, ((), 0.0))
+        present = [name for name in names if name in self.usual][:1]
+        return [(name, Factor(factor)) for name in present] == list(parts)
+
+    def _id(self, analysis: CaseAnalysis, edge: str, factor: Factor) -> str:
+        loss = analysis.probe.loss
+        for id, (names, passes) in EDGES.items():
+            if edge in names and factor == Factor(passes) and id in analysis.form.conventions:
+                return id
+        inputs = {p.name: p for p in loss.parameters}
+        if edge not in inputs and edge != EVERY:
+            return "gradient-parts-scaled"
+        if factor.rows:
+            return "gradient-missing-rows" if factor.constant == 0 else "gradient-parts-scaled"
+        if factor.constant == 0 and edge != EVERY:
+            return _detached(inputs[edge], list(loss.differentiable))
+        return "gradient-sign-flipped" if factor == Factor(-1.0) else "gradient-constant-factor"
+
+    # Where nothing explains all of them.
+
+    def _seen(self, by_input: Mapping[str, "Seen | None"]) -> Explanation:
+        """What is seen of the gradients, input by input."""
+        alike: dict[tuple[str, str], list[str]] = {}
+        wrong = {name: one for name, one in by_input.items() if one}
+        for name, one in wrong.items():
+            text = in_words([one.part], self.usual) if one.part else ""
+            alike.setdefault((text.partition(f"of {name} ")[2] or one.words, one.cases), []).append(name)
+        words = tuple(DiagnosisPart(f"the gradient of {listed(n)} {text}", cases) for (text, cases), n in alike.items())
+        known = {o for one in wrong.values() for o in (self._named([one.part]) if one.part else (one.option,)) if o}
+        explained = Option(WRONG) not in known
+        # A pattern of some inputs does not explain the others; beside a convention of the value words are enough.
+        own = tuple(sorted(known, key=lambda o: o.rank)) if explained else ()
+        own = own or (() if self.explanation.value_options else (Option(WRONG),))
+        return replace(
+            self.explanation,
+            options=(*self.explanation.options, *own),
+            cases=self.explanation.cases if self.explanation.options else len(self.failing),
+            gradient_words=(*words, *right_ones(self.plain, self.misfits)),
+            holds=partial(_as_seen, self.explanation.options, by_input),
+            gradient=explained,
+        )
 
 
-def _after(fit: GradientFit, analyses: list[CaseAnalysis]) -> float:
-    """The worst misfit of the gradients, and of the values where the convention moves them too."""
-    worst = fit.worst()
-    if worst <= 1 and fit.chosen[-1].id == "gradient-clamped":
-        chosen = tuple(sorted(fit.chosen, key=lambda o: o.rank))
-        worst = max([worst, *(analysis.misfit(*variant_value(analysis, chosen)) for analysis in analyses)])
-    return worst
+@dataclass(frozen=True)
+class Seen:
+    """What is wrong with the gradient of one input: a factor on it, or a pattern that other cases have or have not."""
+
+    words: str
+    cases: str
+    option: Option | None = None
+    part: Part | None = None
+    holds: "Callable[[GradientFit, JudgedGradient], bool] | None" = None
 
 
-def _scaled(fit: GradientFit) -> Iterator[tuple[Option, float]]:
-    """A factor beside a convention, the same for all inputs that have one; or a difference along the rows."""
-    names = {one.name for one in fit.judged if not one.constant}
-    ratios = {name: ratio_of(fit, name) for name in names}
-    if any(r is None for r in ratios.values()) or any(one.constant and np.any(one.got) for one in fit.judged):
-        return
-    worst = max(fit.misfit(one, 1.0 if one.constant else ratios[one.name] or 0.0) for one in fit.judged)
-    off = {name: round(r, 6) for name, r in ratios.items() if r is not None and abs(r - 1) > 1e-6}
-    if worst <= CARRIED and off and len(set(off.values())) == 1:
-        factor, whole = next(iter(off.values())), len(off) == len(ratios)
-        id = {-1.0: "gradient-sign-flipped", 0.0: "gradient-zero"}.get(factor if whole else math.nan)
-        words = f"factor {factor:.6g}" + ("" if whole else f" on {', '.join(sorted(off))}")
-        yield Option(id or "gradient-constant-factor", None if id else words), worst / 2
-    elif worst > FAR and all(fit.misfit(one) <= 1 or is_radial(fit, one) for one in fit.judged):
-        yield Option("gradient-radial-only"), 1.0
+def _as_seen(chosen: tuple[Option, ...], by_input: Mapping[str, Seen | None], judged: list[JudgedGradient]) -> bool:
+    """Whether the gradients of other cases have the patterns, input by input, and are right where there is none."""
+    plain = GradientFit(chosen, judged)
+    for one in judged:
+        seen = by_input.get(one.name)
+        if seen is None or seen.part:
+            own = () if seen is None or seen.part is None else (Option("gradient-constant-factor", (seen.part,)),)
+            if GradientFit((*chosen, *own), [one]).worst(CARRIED) > (_room(own) if own else 1.0):
+                return False
+        elif seen.holds is not None and plain.misfit(one) > 1 and not seen.holds(plain, one):
+            return False
+    return True
 
 
-def _with(
-    explanation: Explanation,
-    plain: GradientFit,
-    added: tuple[Option, ...],
-    worst: float,
-    words: tuple[DiagnosisPart, ...] = (),
-) -> Explanation:
-    """The explanation with conventions of the gradient; without any of the value it counts the gradients' cases."""
-    wrong = {id(one.analysis) for one in plain.judged if plain.misfit(one) > 1}
-    return replace(
-        explanation,
-        options=(*explanation.options, *added),
-        residual=max(explanation.residual, worst),
-        cases=explanation.cases if explanation.options else len(wrong),
-        gradient_words=words,
-    )
+def _parts(option: Option, usual: Mapping[str, float]) -> tuple[Part, ...]:
+    """The factors on edges that a convention is."""
+    if option.id == OF_VARIANT:
+        return ()
+    if isinstance(option.value, tuple):
+        return option.value
+    names, factor = EDGES.get(option.id, ((), 0.0))
+    return tuple((name, Factor(factor)) for name in names if name in usual)[:1]
+
+
+def _detached(p: object, differentiable: Sequence[str]) -> str:
+    """What it is called where an input gets no gradient."""
+    if isinstance(p, Scalar):
+        return "temperature-detached" if p.name in INVERSE_TEMPERATURES else "bias-detached"
+    if isinstance(p, Array) and p.like == "center":
+        return "centers-detached"
+    return "first-input-detached" if isinstance(p, Array) and p.name == differentiable[0] else "keys-detached"
+
+
+def _where(failing: Sequence[JudgedGradient], judged: Sequence[JudgedGradient]) -> str:
+    wrong, every = (list(dict.fromkeys(one.analysis.observation for one in ones)) for ones in (failing, judged))
+    return where(wrong, every)
+
+
+def _example(fit: GradientFit, failing: Sequence[JudgedGradient]) -> str:
+    """By how much the first case is off whose right gradient is not 0, and the rows that are right on every case."""
+    several = [one for one in failing if one.got.ndim == 2 and len(one.got) > 1]
+    rows = {named_part(~_departing(fit, one), len(one.got)) for one in several}
+    right = f", and right in {rows.pop()} only" if len(rows) == 1 and "" not in rows else ""
+    for one in failing:
+        want = fit.expected(one)
+        size = float(np.max(np.abs(want)))
+        if size > float(np.max(fit.allowed(one))):
+            share = float(np.max(np.abs(one.got - want))) / size
+            return f"{right}, and off by {share:.2g} of its largest entry on {one.analysis.probe.id}"
+    return right
+
+
+def _departing(fit: GradientFit, one: JudgedGradient) -> np.ndarray:
+    """Which rows of a gradient depart."""
+    axes = tuple(range(1, one.got.ndim))
+    return np.asarray(np.any(np.abs(one.got - fit.expected(one)) > fit.allowed(one), axis=axes))
+
+
+def _missing(fit: GradientFit, one: JudgedGradient) -> np.ndarray | None:
+    """The rows that are 0 and should not be; None where that is not all that is wrong, or all rows are."""
+    if one.got.ndim < 1:
+        return None
+    off = _departing(fit, one)
+    return off if not np.all(off) and not np.any(one.got[off]) else None
+
+
+def _misses(fit: GradientFit, one: JudgedGradient) -> bool:
+    return _missing(fit, one) is not None
+
+
+def is_radial(fit: GradientFit, one: JudgedGradient) -> bool:
+    """Whether the gradient is right but for a multiple of each row; in one dimension every gradient would be."""
+    declared = next((p for p in one.analysis.probe.loss.parameters if p.name == one.name), None)
+    x = np.asarray(one.analysis.inputs.get(one.name))
+    if one.constant or not isinstance(declared, Array) or not declared.embedding or x.ndim < 2 or x.shape[-1] < 2:
+        return False
+    x = x.reshape(-1, x.shape[-1])
+    off, room = (np.reshape(a, x.shape) for a in (one.got - fit.expected(one), fit.allowed(one)))
+    square = np.sum(x * x, axis=1, keepdims=True)
+    along = np.sum(off * x, axis=1, keepdims=True) * x / np.where(square > 0, square, 1.0)
+    # The bound, roundings of the projection, and what errors within the bound add along the row (Cauchy-Schwarz).
+    slack = room + 8 * np.finfo(np.float64).eps * np.max(np.abs(off), axis=1, keepdims=True)
+    tilt = np.abs(x) * np.linalg.norm(room, axis=1, keepdims=True) / np.sqrt(np.where(square > 0, square, 1.0))
+    return bool(np.all(np.abs(off - along) <= 2 * slack + tilt))

@@ -127,6 +127,8 @@ def _tried(candidates: Sequence[Explanation], calls: FreshCalls, sites: Sequence
     kept = [e for e in kept if holds(e, made)]
     count = sum(is_comparable(o) for o in made)
     refuted = tuple(e for e in candidates if e not in kept)
+    # Two ways to say the same gradients of the same values are one explanation.
+    kept = list({e.value_options: e for e in reversed(kept)}.values())[::-1]
     return Tried(tuple(replace(e, fresh=count) for e in kept), refuted, tuple(made))
 
 

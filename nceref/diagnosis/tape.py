@@ -4,7 +4,9 @@ A variable takes part in NumPy's calls by the protocols of NEP 13 and NEP 18. Wh
 constant. No loss, bound or proof uses it: it differentiates what somebody else may have computed.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -15,7 +17,7 @@ Array = Any
 Pull = Callable[[Array], Array]
 """From the gradient of a result to that of one of its arguments."""
 Factors = Mapping[str, Any]
-"""By the name of an edge, what multiplies the gradient that passes it; 1 where it is not named."""
+"""By the name of an edge, what multiplies the gradient that passes it in place of what usually does."""
 
 _serial = count()
 
@@ -25,7 +27,9 @@ class Variable(NDArrayOperatorsMixin):
 
     __slots__ = ("edge", "parents", "serial", "value")
 
-    def __init__(self, value: Array, parents: Sequence[tuple["Variable", Pull]] = (), edge: str = "") -> None:
+    def __init__(
+        self, value: Array, parents: Sequence[tuple["Variable", Pull]] = (), edge: "_Edge | None" = None
+    ) -> None:
         self.value = np.asarray(value)
         self.parents, self.edge, self.serial = tuple(parents), edge, next(_serial)
 
@@ -86,9 +90,52 @@ def detached(x: Any) -> Any:
     return x.value if isinstance(x, Variable) else x
 
 
-def edge(name: str, x: Any) -> Any:
-    """The same numbers, whose gradient has a name on its way back."""
-    return Variable(x.value, [(x, lambda g: g)], name) if isinstance(x, Variable) else x
+@dataclass(frozen=True, eq=False)
+class _Edge:
+    """A place that a gradient passes, under some names, by a factor."""
+
+    names: tuple[str, ...]
+    where: Array = None
+    passes: float = 1.0
+
+    def passed(self, g: Array, factors: Factors) -> Array | None:
+        """What is left of a gradient; None for nothing, since what passes nothing passes no NaN either."""
+        named = [factors[name] for name in self.names if name in factors]
+        factor: Any = math.prod(named) if named else self.passes
+        if np.ndim(factor):
+            # A factor of each row, whatever a row is made of.
+            factor = np.reshape(factor, np.shape(factor) + (1,) * (g.ndim - np.ndim(factor)))
+        elif factor == 1:
+            return g
+        elif factor == 0 and self.where is None:
+            return None
+        kept = np.where(factor == 0, 0.0, factor * g)
+        return kept if self.where is None else np.where(self.where, kept, g)
+
+
+def edge(x: Any, *names: str, where: Array = None, passes: float = 1.0) -> Any:
+    """The same numbers, whose gradient passes by a factor that `Graph.gradients` may be given under a name.
+
+    `names`: empty ones are none. `where`: the entries that the factor is for. `passes`: the factor otherwise.
+    """
+    names = tuple(filter(None, names))
+    return Variable(x.value, [(x, _same)], _Edge(names, where, passes)) if isinstance(x, Variable) and names else x
+
+
+def joined(x: Any, *others: Any) -> Any:
+    """The numbers of one result, whose gradient goes on to others that stand for it as well."""
+    return recorded(detached(x), [(one, _same) for one in (x, *others)])
+
+
+def stage(y: Any, x: Any, *names: str) -> Any:
+    """A stage from `x` to `y`; by the factor 0 its gradient passes straight through, without its derivative."""
+    if not isinstance(y, Variable) or not isinstance(x, Variable):
+        return y
+    return joined(edge(y, *names), edge(x, *(f"past {name}" for name in names), passes=0.0))
+
+
+def _same(g: Array) -> Array:
+    return g
 
 
 def recorded(value: Array, pulls: Sequence[tuple[Any, Pull]]) -> Any:
@@ -110,7 +157,8 @@ class Graph:
                 known[one.serial] = one
                 waiting += [parent for parent, _ in one.parents]
         self._order = [known[serial] for serial in sorted(known, reverse=True)]
-        self.edges = tuple(dict.fromkeys(one.edge for one in reversed(self._order) if one.edge))
+        edges = [one.edge for one in reversed(self._order) if one.edge]
+        self.edges = {name: one.passes for one in edges for name in one.names}
 
     def gradients(self, factors: Factors | None = None, cotangent: Array = 1.0) -> list[Array]:
         """Gradients by the leaves, of the result times a cotangent, with factors on edges."""
@@ -121,13 +169,9 @@ class Graph:
         with np.errstate(all="ignore"):
             for one in self._order:
                 g = found.get(one.serial) if one.parents else None
+                g = one.edge.passed(g, factors) if one.edge and g is not None else g
                 if g is None:
                     continue
-                factor = factors.get(one.edge, 1.0) if one.edge else 1.0
-                # What passes nothing passes no NaN either.
-                if np.ndim(factor) == 0 and factor == 0:
-                    continue
-                g = factor * g if one.edge in factors else g
                 for parent, pull in one.parents:
                     own = pull(g)
                     known = found.get(parent.serial)

@@ -8,7 +8,7 @@ import pytest
 
 import nceref
 from nceref.diagnosis.dense.batch import log_sum_exp
-from nceref.diagnosis.tape import Graph, Variable, detached, edge, recorded
+from nceref.diagnosis.tape import Graph, Variable, detached, edge, recorded, stage
 
 STEP = 1e-30
 RNG = np.random.default_rng(0)
@@ -60,12 +60,34 @@ def test_where_nothing_arrives_nothing_goes_on_even_if_the_derivative_is_infinit
 
 def test_a_factor_on_an_edge_multiplies_what_passes_it_and_nothing_else():
     x = Variable(X)
-    graph = Graph(np.sum(edge("first", x) * edge("second", 2 * x)), (x,))
-    assert set(graph.edges) == {"first", "second"}
+    graph = Graph(np.sum(edge(x, "first") * edge(2 * x, "second")), (x,))
+    assert graph.edges == {"first": 1.0, "second": 1.0}
     both, first, doubled = (graph.gradients(f)[0] for f in ({}, {"second": 0.0}, {"first": 2.0}))
     assert both == pytest.approx(4 * X)
     assert first == pytest.approx(2 * X)
     assert doubled == pytest.approx(6 * X)
+
+
+def test_a_factor_may_be_for_some_entries_or_one_of_each_row():
+    x = Variable(X)
+    graph = Graph(np.sum(edge(edge(x, "all"), "some", where=X > 0)), (x,))
+    assert graph.gradients({"some": 0.0})[0] == pytest.approx(np.where(X > 0, 0.0, 1.0))
+    assert graph.gradients({"all": np.arange(3.0)})[0] == pytest.approx(np.arange(3.0)[:, None] * np.ones(4))
+
+
+def test_a_stage_of_the_factor_0_passes_straight_through():
+    x = Variable(X)
+    graph = Graph(np.sum(stage(3 * x, x, "tripled")), (x,))
+    assert graph.edges == {"past tripled": 0.0, "tripled": 1.0}
+    assert graph.gradients()[0] == pytest.approx(np.full(X.shape, 3.0))
+    assert graph.gradients({"tripled": 0.0, "past tripled": 1.0})[0] == pytest.approx(np.ones(X.shape))
+
+
+def test_what_passes_nothing_passes_no_nan():
+    x = Variable(np.zeros(2))
+    with np.errstate(all="ignore"):
+        graph = Graph(np.sum(edge(np.log(x * 0 - 1), "nothing", passes=0.0)), (x,))
+    assert graph.gradients()[0].tolist() == [0.0, 0.0]
 
 
 def test_a_result_that_numpy_did_not_compute_brings_its_own_way_back():

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from nceref.diagnosis.tape import detached
+from nceref.diagnosis.tape import Variable, detached, edge, joined, recorded, stage
 
 Array = Any
 Deviations = Mapping[str, Any]
 
-DETACHED = {"first-input-detached": "first", "keys-detached": "second", "centers-detached": "centers"}
+_ORDINALS = {"first": "the first input", "second": "the second input", "centers": "the centers"}
 UNSCALED = {
     "first-input-not-normalized": ("first",),
     "second-input-not-normalized": ("second", "centers"),
@@ -139,9 +139,11 @@ class DenseFamily:
 
 def log_sum_exp(x: Array, axis: int = -1) -> Array:
     """The logarithm of a sum of exponentials, shifted by the maximum; -inf where there is nothing to add."""
-    top = np.max(detached(x), axis=axis, keepdims=True)
+    top = np.max(x, axis=axis, keepdims=True)
     top = np.where(np.isfinite(top), top, 0.0)
-    return np.log(np.sum(np.exp(x - top), axis=axis)) + np.squeeze(top, axis=axis)
+    # What one of them passes the other takes away, so that neither passes anything.
+    below, above = (edge(top, f"the maximum that is {how}", passes=0.0) for how in ("subtracted", "added again"))
+    return np.log(np.sum(np.exp(x - below), axis=axis)) + np.squeeze(above, axis=axis)
 
 
 def log_add(x: Array, y: Array) -> Array:
@@ -162,25 +164,23 @@ def embed(inputs: Mapping[str, Any], roles: Mapping[str, str], deviations: Devia
     `inputs`: checked inputs of the loss. `roles`: role (``first``, ``second``, ``queue``, ``centers``) to the name of
     an input. Result: arrays (n, D) by role.
     """
-    given = {role: inputs[name] for role, name in roles.items() if inputs[name] is not None}
-    for id, role in DETACHED.items():
-        if id in deviations and role in given:
-            given[role] = detached(given[role])
+    given = {role: edge(inputs[n], _ORDINALS.get(role, "")) for role, n in roles.items() if inputs[n] is not None}
     if inputs["normalize"] == "none" and "rows-normalized" not in deviations and not {*deviations} & {*_WHOLE}:
         return given
     raw = {role for id, unscaled in UNSCALED.items() if id in deviations for role in unscaled}
     if "rows-not-normalized" in deviations:
         return given
     lengths = {role: _enlarged(x, deviations) for role, x in _lengths(given, deviations).items()}
-    fixed = detached if "normalization-detached" in deviations else _same
-    return {role: x if role in raw else x * (1 / fixed(lengths[role])) for role, x in given.items()}
+    return {role: x if role in raw else _scaled(x, lengths[role], roles[role]) for role, x in given.items()}
 
 
 _WHOLE = ("columns-normalized", "matrix-normalized")
 
 
-def _same(x: Array) -> Array:
-    return x
+def _scaled(x: Array, length: Array, name: str) -> Array:
+    """The rows of an input divided by lengths."""
+    length = edge(length, "the lengths of the rows", f"the lengths of {name}")
+    return stage(x / length, x, "the normalization", f"the normalization of {name}")
 
 
 def _lengths(given: Mapping[str, Array], deviations: Deviations) -> dict[str, Array]:
@@ -217,13 +217,31 @@ def clamped(similarities: Array, deviations: Deviations) -> Array:
     return np.where(inside, similarities, np.clip(detached(similarities), low, high))
 
 
-def similarities(anchors: Array, candidates: Array, deviations: Deviations, positives: Array = None) -> Array:
-    """Inner products, (n, m); without a gradient to the rows of the negatives where a deviation says so.
+def similarities(
+    anchors: Array, candidates: Array, deviations: Deviations, positives: Array, same_view: Array = None
+) -> Array:
+    """Inner products, (n, m), whose gradient goes to the anchors and to the candidates.
 
-    `positives`: pairs whose candidate keeps its gradient where the negatives are detached.
+    `positives`, `same_view`: which pairs are positive, and which are of one view.
     """
-    candidates = detached(candidates) if "candidates-detached" in deviations else candidates
-    s = anchors @ candidates.T
-    if "negatives-detached" in deviations and positives is not None:
-        s = np.where(positives > 0, s, anchors @ detached(candidates).T)
-    return clamped(s, deviations)
+    anchors, candidates = edge(anchors, "the rows as anchors"), edge(candidates, "the rows as candidates")
+    s = clamped(anchors @ candidates.T, deviations)
+    if not isinstance(s, Variable):
+        return s
+    again = np.cumsum(positives[::-1] > 0, axis=0)[::-1] > 1
+    kinds = {"the negatives": positives == 0, "the positives": positives > 0, "positives that come again": again}
+    kinds |= {} if same_view is None else {"the other view": ~same_view, "the own view": same_view}
+    ways = {
+        "anchors of": clamped(anchors @ detached(candidates).T, deviations),
+        "rows of": clamped(detached(anchors) @ candidates.T, deviations),
+    }
+    for role, way in ways.items():
+        for kind, pairs in kinds.items():
+            way = edge(way, f"the {role} {kind}", where=pairs)
+        ways[role] = way
+    if s.shape[0] == s.shape[1]:
+        turned = recorded(s.value, [(candidates, lambda g: g @ detached(anchors))])
+        ways["rows of"] = stage(ways["rows of"], turned, "the transpose by the candidates")
+        turned = recorded(s.value, [(anchors, lambda g: g.T @ detached(candidates))])
+        ways["anchors of"] = stage(ways["anchors of"], turned, "the transpose by the anchors")
+    return edge(joined(*ways.values()), "the similarities")

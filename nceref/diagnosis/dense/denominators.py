@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nceref.diagnosis.dense.batch import Array, DenseBatch, Deviations, log_add, log_sum_exp
-from nceref.diagnosis.tape import detached
+from nceref.diagnosis.tape import detached, edge, joined
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,10 @@ class Denominator:
 def row_denominators(batch: DenseBatch, deviations: Deviations) -> Denominator:
     """The denominator of every row."""
     inside = _inside(batch, deviations)
-    logits = detached(batch.logits) if "denominator-detached" in deviations else batch.logits
+    logits = batch.logits
+    for name, pairs in kinds(batch).items():
+        logits = edge(logits, f"{name} in the denominator", where=pairs)
+    logits = edge(logits, "the denominator")
     terms = logits + inside
     extra = _extra_terms(batch, deviations)
     if extra is not None:
@@ -46,6 +49,16 @@ def row_denominators(batch: DenseBatch, deviations: Deviations) -> Denominator:
         return Denominator(sum(parts), inside)
     log = log_sum_exp(terms) if batch.estimate is None else _estimated(batch, terms, deviations)
     return Denominator(*_cancelled(batch, log, inside, deviations))
+
+
+def kinds(batch: DenseBatch) -> dict[str, Array]:
+    """Kinds of entries that a batch may have, by name."""
+    view = batch.same_view
+    by_name = {
+        "the positives": batch.positives > 0, "the negatives": batch.positives == 0, "the queue": batch.in_queue,
+        "the centers": batch.centers, "the own view": view, "the other view": None if view is None else ~view,
+    }  # fmt: skip
+    return {name: pairs for name, pairs in by_name.items() if pairs is not None}
 
 
 def _padded(mask: Array, terms: Array) -> Array:
@@ -147,6 +160,7 @@ def _cancelled(batch: DenseBatch, log: Array, inside: Array, deviations: Deviati
 def _estimated(batch: DenseBatch, terms: Array, deviations: Deviations) -> Array:
     """Logarithm of the positive plus the corrected estimate of the negatives, which is held above its floor."""
     prior, concentration, log_floor = batch.estimate or (0.0, 0.0, 0.0)
+    log_floor = edge(log_floor, "the floor of the estimate")
     prior = 0.0 if "correction-missing" in deviations else prior
     concentration = 0.0 if "importance-weights-missing" in deviations else concentration
     positive = np.sum(np.where(batch.positives > 0, batch.logits, 0.0), axis=-1)
@@ -155,13 +169,16 @@ def _estimated(batch: DenseBatch, terms: Array, deviations: Deviations) -> Array
     count = np.sum(detached(negatives) > -np.inf, axis=-1)
     weights = concentration * np.where(detached(negatives) > -np.inf, negatives, 0.0)
     level = np.where(detached(negatives) > -np.inf, weights, -np.inf)
-    weights = detached(weights) if "weights-detached" in deviations else weights
-    level = detached(level) if "weights-detached" in deviations else level
-    mass = log_sum_exp(negatives + weights) - log_sum_exp(level) + np.log(count)
+    weights = edge(weights, "the weights", "the weights of the negatives")
+    level = edge(level, "the weights", "the sum of the weights")
+    mass = edge(log_sum_exp(negatives + weights) - log_sum_exp(level) + np.log(count), "the mass of the negatives")
     floor = np.log(count) + log_floor
     top = np.maximum(np.maximum(detached(mass), detached(positive)), detached(floor))
-    estimate = (np.exp(mass - top) - prior * count * np.exp(positive - top)) / (1 - prior)
+    corrected = edge(positive, "the positive in the estimate")
+    estimate = (np.exp(mass - top) - prior * count * np.exp(corrected - top)) / (1 - prior)
     # At the floor the negatives get no gradient; the temperature gets that of the floor.
-    kept = np.where(detached(estimate) > detached(np.exp(floor - top)), estimate, np.exp(floor - top))
+    least = joined(np.exp(floor - top), edge(estimate, "the estimate at its floor", passes=0.0))
+    kept = edge(np.where(estimate > least, estimate, least), "the estimate")
     shown = 0.0 if "positive-dropped-from-denominator" in deviations else (2.0 if twice else 1.0)
-    return np.log(shown * np.exp(positive - top) + kept) + top
+    shown = shown * np.exp(edge(positive, "the positive beside the estimate") - top)
+    return np.log(shown + kept) + top

@@ -8,11 +8,11 @@ import numpy as np
 
 from nceref import registry
 from nceref.cases.records import Probe
-from nceref.diagnosis.conventions import in_float32
+from nceref.diagnosis.conventions import EDGES, in_float32
 from nceref.diagnosis.dense.batch import DenseFamily, DenseForm, DenseRows, Deviations
 from nceref.diagnosis.dense.program import program_form
 from nceref.diagnosis.dense.stages import reduced
-from nceref.diagnosis.tape import Graph, Variable
+from nceref.diagnosis.tape import Graph, Variable, edge
 from nceref.spec import Loss
 
 
@@ -90,7 +90,7 @@ def graph_of(
     `reduction`: under ``none`` it is the sum of the rows. `outer`: ``outer(inputs)``: what multiplies the value.
     """
     leaves = {name: Variable(np.asarray(inputs[name], dtype=np.float64)) for name in names}
-    moved = {**inputs, **leaves}
+    moved = {**inputs, **{name: edge(x, name, "all inputs") for name, x in leaves.items()}}
     with np.errstate(all="ignore"):
         result = reduced(evaluated(form, moved, deviations), deviations, reduction)
         result = np.sum(result) if reduction == "none" else result
@@ -106,5 +106,11 @@ def gradients(
     outer: Callable[[Mapping[str, Any]], Any] | None = None,
 ) -> dict[str, Any]:
     """Gradients by the named inputs, in the shapes of these; parameters as for `graph_of`."""
-    found = graph_of(form, inputs, deviations, names, reduction, outer).gradients()
-    return dict(zip(names, found, strict=True))
+    graph = graph_of(form, inputs, deviations, names, reduction, outer)
+    return dict(zip(names, graph.gradients(factors_of(graph, deviations)), strict=True))
+
+
+def factors_of(graph: Graph, deviations: Deviations) -> dict[str, float]:
+    """The factors on edges that conventions of the gradient are."""
+    known = (EDGES[id] for id in deviations if id in EDGES)
+    return {name: factor for names, factor in known if (name := next((n for n in names if n in graph.edges), ""))}

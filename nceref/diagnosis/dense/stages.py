@@ -14,9 +14,10 @@ from nceref.diagnosis.dense.batch import (
     log_add,
     log_sum_exp,
 )
-from nceref.diagnosis.dense.denominators import Denominator, masked, row_denominators
+from nceref.diagnosis.dense.denominators import Denominator, kinds, masked, row_denominators
 from nceref.diagnosis.dense.temperatures import afterward
-from nceref.diagnosis.tape import detached
+from nceref.diagnosis.features import parts_of_rows
+from nceref.diagnosis.tape import detached, edge
 
 FORMS = {
     "sum-inside-log": "in",
@@ -34,7 +35,9 @@ def contrast(batches: tuple[DenseBatch, ...], deviations: Deviations) -> DenseRo
     `batches`: one a direction.
     """
     parts = [_rows(batch, deviations) for batch in batches]
-    values = np.concatenate([part.values for part in parts], axis=-1)
+    # One direction alone has no name.
+    ways = [f"the {ordinal} direction" for ordinal in ("first", "second")] if len(parts) > 1 else [""]
+    values = np.concatenate([edge(part.values, way) for part, way in zip(parts, ways, strict=True)])
     weights = None if parts[0].weights is None else np.concatenate([part.weights for part in parts])
     pairs = np.concatenate([part.pairs for part in parts])
     size, noise = (max(getattr(part, name) for part in parts) for name in ("size", "noise"))
@@ -49,6 +52,8 @@ def _rows(batch: DenseBatch, deviations: Deviations) -> DenseRows:
         denominator = row_denominators(batch, deviations)
         values, pairs = _head(batch, denominator, deviations)
         values = afterward(values, batch.temperature, deviations) * batch.factor
+    for part, rows in parts_of_rows(len(pairs)).items():
+        values = edge(values, f"the loss of {part}", where=rows)
     # Without a positive the head may have made NaN or inf of the row.
     alone = pairs == 0
     size = float(np.max(np.abs(detached(batch.logits)), where=np.isfinite(detached(batch.logits)), initial=0.0))
@@ -77,9 +82,12 @@ def _sideways(batch: DenseBatch) -> DenseBatch:
 def _head(batch: DenseBatch, denominator: Denominator, deviations: Deviations) -> tuple[Array, Array]:
     """Row losses, and the weight of the positives of each row."""
     positives = np.where(batch.candidates, 1.0, 0.0) if batch.positives is None else batch.positives
-    numerator = detached(batch.numerator) if "positives-detached" in deviations else batch.numerator
+    numerator = edge(batch.numerator, "the numerator")
     log = denominator.log if denominator.log.ndim == batch.logits.ndim else denominator.log[..., None]
     log_p = np.where(positives > 0, _shaped(batch, numerator, log, denominator, deviations), 0.0)
+    largest = positives == np.max(positives, axis=-1, keepdims=True, initial=0.0)
+    for name, pairs in {**kinds(batch), "those of the largest weight": largest, "the others": ~largest}.items():
+        log_p = edge(log_p, f"{name} among the positives", where=pairs)
     sideways = batch.form.endswith("sideways")
     if sideways:
         log_p, positives = log_p.T, positives.T

@@ -7,7 +7,7 @@ import numpy as np
 
 from nceref.diagnosis.conventions import CONVENTIONS
 from nceref.diagnosis.dense.batch import Array, Deviations
-from nceref.diagnosis.tape import detached
+from nceref.diagnosis.tape import Variable, detached, edge, stage
 
 _FACTORS = {id: c.factor for id, c in CONVENTIONS.items() if c.axis == "temperature" and c.factor}
 """What multiplies the similarities, from the temperature (or the inverse of the scale) and a setting."""
@@ -36,8 +36,8 @@ def temperature(inputs: Mapping[str, Any], deviations: Deviations) -> Array:
     """The temperature, or the inverse of the logit scale."""
     t = inputs["temperature"] if "temperature" in inputs else 1 / inputs[_scale(inputs)]
     if "gradient-clamped" in deviations:
-        t = np.where(detached(1 / t) >= deviations["gradient-clamped"], detached(t), t)
-    return detached(t) if "temperature-detached" in deviations else t
+        t = np.where(1 / t >= deviations["gradient-clamped"], detached(t), t)
+    return edge(t, "the temperature")
 
 
 def _scale(inputs: Mapping[str, Any]) -> str:
@@ -49,14 +49,20 @@ def tempered(s: Array, positives: Array, inputs: Mapping[str, Any], deviations: 
 
     `s`: similarities.
     """
-    logits = s * inverse_temperature(inputs, deviations)
+    by = inverse_temperature(inputs, deviations)
+    logits = numerator = s * by
+    if isinstance(logits, Variable):
+        for kind, pairs in (("positives", positives > 0), ("negatives", positives == 0)):
+            by = edge(np.broadcast_to(by, s.shape), f"the temperature of the {kind}", where=pairs)
+        ways = (edge(by, f"the temperature in the {where}") for where in ("denominator", "numerator"))
+        logits, numerator = (stage(s * each, s, "the division by the temperature") for each in ways)
     if "temperature-missing-on-positive" in deviations:
         everywhere = deviations["temperature-missing-on-positive"] == "everywhere"
         return (np.where(positives > 0, s, logits) if everywhere else logits), s
     if "temperature-missing-on-negatives" in deviations:
         whole = deviations["temperature-missing-on-negatives"] == "denominator"
-        return (s if whole else np.where(positives > 0, logits, s)), logits
-    return logits, logits
+        return (s if whole else np.where(positives > 0, logits, s)), numerator
+    return logits, numerator
 
 
 def afterward(row: Array, t: Any, deviations: Deviations) -> Array:

@@ -13,7 +13,7 @@ from nceref.diagnosis.dense.temperatures import (
     inverse_temperature,
     temperature,
 )
-from nceref.diagnosis.tape import detached
+from nceref.diagnosis.tape import edge, stage
 
 
 def _onehot(inputs, deviations, classes):
@@ -38,7 +38,7 @@ def _scored(logits, target, inputs, deviations):
 
 def _given(inputs, deviations):
     """Scores as they are, divided by the temperature, and a target that may be smoothed."""
-    x = detached(inputs["logits"]) if "first-input-detached" in deviations else inputs["logits"]
+    x = edge(inputs["logits"], "the first input")
     classes = x.shape[-1]
     share = inputs["label_smoothing"]
     target = (1 - share) * _onehot(inputs, deviations, classes) + share / classes
@@ -47,7 +47,7 @@ def _given(inputs, deviations):
 
 def _balanced(inputs, deviations):
     """The logarithm of the class counts is added to the scores."""
-    x = detached(inputs["logits"]) if "first-input-detached" in deviations else inputs["logits"]
+    x = edge(inputs["logits"], "the first input")
     counts = inputs["class_counts"][..., None, :]
     prior = counts if "prior-without-log" in deviations else np.log(counts)
     sign = 0 if "prior-missing" in deviations else -1 if "prior-subtracted" in deviations else 1
@@ -65,8 +65,8 @@ def _balanced(inputs, deviations):
 
 def _cosines(inputs, deviations):
     unit = embed(inputs, {"first": "embeddings", "centers": "class_weights"}, deviations)
-    cosines = similarities(unit["first"], unit["centers"], deviations)
-    return cosines, _onehot(inputs, deviations, cosines.shape[-1])
+    target = _onehot(inputs, deviations, len(unit["centers"]))
+    return similarities(unit["first"], unit["centers"], deviations, target), target
 
 
 def _angular(inputs, deviations):
@@ -76,18 +76,15 @@ def _angular(inputs, deviations):
     if {"margin-multiplied", "margin-not-scaled"} & {*deviations}:
         return (_subtracted(cosines, target, margin, inputs, deviations),)
     # By the addition theorem, whose gradient is finite where that of the angle is not.
-    sine = np.sqrt(1 - cosines * cosines)
+    sine = edge(np.sqrt(1 - cosines * cosines), "the sine of the angle")
     moved = cosines * np.cos(margin) - sine * np.sin(margin)
     if inputs["fallback"] == "linear":
         # From there on cos(angle + margin) rises again with the angle.
-        beyond = detached(cosines) < np.cos(np.pi - margin)
+        beyond = cosines < np.cos(np.pi - margin)
         moved = np.where(beyond, cosines - margin * np.sin(margin), moved)
     where = np.ones_like(target) if "margin-on-every-class" in deviations else target
-    return (
-        _scored(
-            np.where(where > 0, moved, cosines) * inverse_temperature(inputs, deviations), target, inputs, deviations
-        ),
-    )
+    harder = np.where(where > 0, stage(moved, cosines, "the margin"), cosines)
+    return (_scored(harder * inverse_temperature(inputs, deviations), target, inputs, deviations),)
 
 
 def _margin(inputs, deviations):

@@ -20,7 +20,7 @@ from nceref.diagnosis.dense.temperatures import (
     temperature,
     tempered,
 )
-from nceref.diagnosis.tape import detached
+from nceref.diagnosis.tape import edge
 
 
 def _flat(x):
@@ -45,14 +45,15 @@ def _samples(inputs, deviations):
     given = {"queue": None, **given}
     unit = embed(given, {"first": "embeddings", "queue": "queue"}, deviations)
     z = unit["first"]
-    anchors = z[..., :n, :] if inputs.get("anchor_mode") == "one" else z
-    candidates = np.concatenate([z, unit["queue"]]) if "queue" in unit else z
+    anchors = z[:n] if inputs.get("anchor_mode") == "one" else z
+    batch = edge(z, "the rows of the batch as candidates")
+    candidates = np.concatenate([batch, unit["queue"]]) if "queue" in unit else batch
     positives, in_queue, view = _positives(inputs, deviations, n, v, candidates.shape[-2])
     rows = anchors.shape[-2]
     own = np.eye(rows, candidates.shape[-2], dtype=bool)
     positives = _chosen(positives[:rows], own, deviations)
     logits, numerator = tempered(
-        similarities(anchors, candidates, deviations, positives), positives, inputs, deviations
+        similarities(anchors, candidates, deviations, positives, view[:rows]), positives, inputs, deviations
     )
     weights = inputs.get("anchor_weights")
     return DenseBatch(
@@ -101,7 +102,8 @@ def _chosen(weights, own, deviations):
 def _outside(inputs, deviations):
     """The mean over positives is outside of the logarithm."""
     base = inputs["base_temperature"]
-    factor: Any = 1.0 if base is None else temperature(inputs, deviations) / base
+    outside = edge(temperature(inputs, deviations), "the temperature before the mean")
+    factor: Any = 1.0 if base is None else outside / base
     return (replace(_samples(inputs, deviations), form=inputs["form"], factor=factor),)
 
 
@@ -114,10 +116,10 @@ def _with_centers(inputs, deviations):
     batch = _samples(inputs, deviations)
     n, alpha = batch.samples, 1.0 if "weights-missing" in deviations else inputs["alpha"]
     features = inputs["embeddings"] if inputs["center_features"] is None else inputs["center_features"]
-    centers = detached(inputs["centers"]) if "centers-detached" in deviations else inputs["centers"]
+    centers = edge(inputs["centers"], "the centers")
     if "centers-normalized" in deviations:
         centers = centers / np.sqrt(np.sum(centers * centers, axis=-1, keepdims=True))
-    logits = features @ centers.T
+    logits = edge(edge(features, "the features beside the centers") @ centers.T, "the similarities to the centers")
     logits = (logits / temperature(inputs, deviations) if "temperature-on-centers" in deviations else logits) + _offset(
         inputs, deviations
     )
@@ -152,7 +154,7 @@ def _offset(inputs, deviations):
         offset = np.log(prior) if "prior-without-log" not in deviations else prior
         offset = -offset if "prior-subtracted" in deviations else offset
     if bias is not None and "bias-missing" not in deviations:
-        bias = detached(bias) if "bias-detached" in deviations else bias
+        bias = edge(bias, "the bias")
         offset = offset + (-1 if "bias-subtracted" in deviations else 1) * bias[..., None, :]
     return offset
 

@@ -13,7 +13,7 @@ from nceref.diagnosis.dense.batch import (
     softplus,
 )
 from nceref.diagnosis.dense.temperatures import SCALE_CONVENTIONS, inverse_temperature
-from nceref.diagnosis.tape import detached
+from nceref.diagnosis.tape import detached, edge
 
 
 def _sigmoids(inputs, deviations):
@@ -22,9 +22,12 @@ def _sigmoids(inputs, deviations):
     n = unit["first"].shape[-2]
     together = np.eye(n)[(np.arange(n) + deviations.get("labels-shifted", 0)) % n]
     s = similarities(unit["first"], unit["second"], deviations, together)
-    bias = detached(inputs["logit_bias"]) if "bias-detached" in deviations else inputs["logit_bias"]
+    bias = edge(inputs["logit_bias"], "the bias")
     bias = 0 * bias if "bias-missing" in deviations else -bias if "bias-subtracted" in deviations else bias
     scale = inverse_temperature(inputs, deviations)
+    for kind, pairs in (("positives", together > 0), ("negatives", together == 0)):
+        bias = edge(np.broadcast_to(bias, s.shape), f"the bias of the {kind}", where=pairs)
+        scale = edge(np.broadcast_to(scale, s.shape), f"the scale of the {kind}", where=pairs)
     return (s + bias) * scale if "bias-before-scale" in deviations else s * scale + bias, together > 0
 
 
@@ -36,8 +39,8 @@ def _sigmoid_rows(arranged, deviations):
     if "negatives-labeled-zero" in deviations:
         signed = np.where(together, logits, 0 * logits)
     terms = _surprise(signed, deviations)
-    terms = np.where(together, detached(terms), terms) if "positives-detached" in deviations else terms
-    terms = np.where(together, terms, detached(terms)) if "negatives-detached" in deviations else terms
+    for kind, pairs in (("positives", together), ("negatives", ~together)):
+        terms = edge(terms, f"the terms of the {kind}", where=pairs)
     rows = np.sum(np.where(together, terms, 0.0) if "negatives-ignored" in deviations else terms, axis=-1)
     return DenseRows(rows, size=_size(logits, rows), samples=len(together))
 
@@ -75,9 +78,9 @@ def _similarity_rows(arranged, deviations):
     """The positive pulls, the mean of the negatives pushes."""
     s, together, weight = arranged
     pull, pushed = np.sum(np.where(together, s, 0.0), axis=-1), np.where(together, 0.0, s)
-    pull = detached(pull) if "positives-detached" in deviations else pull
+    pull = edge(pull, "the terms of the positives")
     pushed = s if "diagonal-included" in deviations else pushed
-    push = weight * np.sum(pushed, axis=-1)
+    push = edge(weight * np.sum(pushed, axis=-1), "the mean of the negatives")
     push = 0 * push if "negatives-ignored" in deviations else push
     rows = (pull if "positive-sign-flipped" in deviations else -pull) + push
     return DenseRows(rows, size=_size(s, rows), samples=len(together))
@@ -92,8 +95,7 @@ def _densities(inputs, deviations):
     logits = []
     for name in ("data", "noise"):
         x, prior = inputs[f"{name}_logits"], inputs[f"{name}_log_noise"]
-        x = detached(x) if name == "data" and "first-input-detached" in deviations else x
-        x = detached(x) if name == "noise" and "negatives-detached" in deviations else x
+        x = edge(x, "the first input" if name == "data" else "the terms of the negatives")
         logits.append(x - sign * (np.exp(prior) if "prior-without-log" in deviations else prior) - inside)
     return logits[0], logits[1], outside
 
@@ -102,6 +104,7 @@ def _density_rows(arranged, deviations):
     data, noise, ratio = arranged
     n, m = data.shape[-1], noise.shape[-1]
     on_data = _surprise(-data if "positive-sign-flipped" in deviations else data, deviations)
+    on_data = edge(on_data, "the terms of the positives")
     on_noise = ratio * n / m * _surprise(-noise, deviations)
     on_noise = 0 * on_noise if "negatives-ignored" in deviations else on_noise
     rows = np.concatenate([on_data, on_noise])

@@ -15,15 +15,16 @@ from nceref.diagnosis.dense.temperatures import (
     temperature,
     tempered,
 )
-from nceref.diagnosis.tape import detached
+from nceref.diagnosis.tape import detached, edge
+from nceref.engine.parameters import INVERSE_TEMPERATURES
 
 
 def _square(inputs, roles, deviations):
     """All keys of the batch are candidates; both directions, or the one that a deviation leaves."""
     unit = embed(inputs, roles, deviations)
-    towers = unit["first"], unit["second"]
-    first = _one_way(*towers, inputs, deviations)
-    second = _one_way(*towers[::-1], inputs, deviations)
+    one, other = ((unit[role], roles[role]) for role in ("first", "second"))
+    first = _one_way(one, other, _in_direction("first", inputs), deviations)
+    second = _one_way(other, one, _in_direction("second", inputs), deviations)
     if "one-direction-only" in deviations:
         return (first,)
     if "other-direction-only" in deviations:
@@ -31,8 +32,18 @@ def _square(inputs, roles, deviations):
     return first, second
 
 
-def _one_way(anchors, keys, inputs, deviations):
-    n = anchors.shape[-2]
+def _in_direction(which, inputs):
+    """The inputs, whose temperature or scale has a name in each direction."""
+    scalars = {name: x for name, x in inputs.items() if name in INVERSE_TEMPERATURES}
+    return {**inputs, **{name: edge(x, f"the {name} in the {which} direction") for name, x in scalars.items()}}
+
+
+def _one_way(rows, columns, inputs, deviations):
+    anchors, keys = (
+        edge(x, f"the rows of {name} as {what}")
+        for (x, name), what in zip((rows, columns), ("anchors", "candidates"), strict=True)
+    )
+    n = len(anchors)
     positives = np.eye(n)[(np.arange(n) + deviations.get("labels-shifted", 0)) % n]
     s = similarities(anchors, keys, deviations, positives)
     logits, numerator = tempered(s, positives, inputs, deviations)
@@ -63,7 +74,7 @@ def _queued(inputs, roles, deviations):
     # The own key is a candidate already, in the first column.
     excluded[:, 1 + m :] &= ~np.eye(n, dtype=bool)
     positives = np.tile(np.arange(1 + m + n) == deviations.get("labels-shifted", 0) % (1 + m), (n, 1)).astype(float)
-    pair = np.sum(q * k, axis=-1)[..., None]
+    pair = np.sum(edge(q, "the anchors of the positives") * k, axis=-1)[:, None]
     others = (similarities(q, x, deviations, np.zeros((n, len(x)))) for x in (queue, k))
     s = np.concatenate([pair, *others], axis=1)
     logits, numerator = tempered(s, positives, inputs, deviations)

@@ -14,7 +14,7 @@ from nceref.diagnosis.dense.temperatures import (
     temperature,
     tempered,
 )
-from nceref.diagnosis.tape import detached
+from nceref.diagnosis.tape import detached, edge
 
 ROLES = {"first": "z1", "second": "z2"}
 
@@ -22,17 +22,18 @@ ROLES = {"first": "z1", "second": "z2"}
 def _views(inputs, deviations):
     """All rows against all rows; the positive is the other view of the sample."""
     unit = embed(inputs, ROLES, deviations)
-    z, n = np.concatenate([unit["first"], unit["second"]]), len(unit["first"])
+    n = len(unit["first"])
+    anchors, candidates = (
+        np.concatenate([edge(unit[role], f"the rows of {name} as {what}") for role, name in ROLES.items()])
+        for what in ("anchors", "candidates")
+    )
     rows = np.arange(2 * n)
     # Interleaved, rows 0 and 1, 2 and 3, ... are taken for views of one sample.
     partner = rows ^ 1 if "views-interleaved" in deviations else (rows + n) % (2 * n)
     partner = rows if "anchor-as-positive" in deviations else (partner + deviations.get("labels-shifted", 0)) % (2 * n)
     positives, own = (rows == partner[:, None]).astype(float), np.eye(2 * n, dtype=bool)
     view = (rows[:, None] < n) == (rows < n)
-    s = similarities(z, z, deviations, positives)
-    # Rows of the own view keep their gradient as candidates.
-    if "other-view-detached" in deviations:
-        s = np.where(view, s, z @ detached(z).T)
+    s = similarities(anchors, candidates, deviations, positives, view)
     logits, numerator = tempered(s, positives, inputs, deviations)
     return s, DenseBatch(
         logits, numerator, ~own, positives, own, same_view=view, temperature=temperature(inputs, deviations), samples=n
@@ -56,7 +57,7 @@ def _weighted(inputs, deviations):
         return (batch,)
     unit = embed(inputs, ROLES, deviations)
     closeness = np.sum(unit["first"] * unit["second"], axis=-1) / inputs["sigma"]
-    closeness = closeness if "weights-not-detached" in deviations else detached(closeness)
+    closeness = edge(closeness, "the weights", passes=0.0)
     mass = np.exp(closeness - np.max(detached(closeness), axis=-1, keepdims=True))
     weight = 2 - mass / np.mean(mass, axis=-1, keepdims=True)
     return (replace(batch, numerator_factor=np.concatenate([weight, weight], axis=-1)),)
