@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nceref.cases.records import Diagnosis, DiagnosisPart, Observation, Outcome, Probe, Result
+from nceref.diagnosis.advice import fix_of
 from nceref.diagnosis.case import CaseAnalysis
 from nceref.diagnosis.conventions import CONVENTIONS
 from nceref.diagnosis.departure import departure
@@ -125,7 +126,10 @@ def _in_words(
     predicts = partial(_predicted, explanation, tuple(one.predicts for one in named if one.predicts))
     # What holds on a part of the cases, or beside arithmetic, cannot be stated.
     intend = "" if explanation.apart or named else options_of(explanation.options, answered)
-    return replace(diagnosis("+".join(ids), *parts, predicts=predicts), intend=intend)
+    found = replace(diagnosis("+".join(ids), *parts, predicts=predicts), intend=intend)
+    others = [o.id for o in explanation.value_options] + [one.id for one in named]
+    own = [fix_of(id) for id in others] + [explanation.remedy]
+    return replace(found, fix=" ".join(own)) if explanation.remedy else found
 
 
 def _predicted(explanation: Explanation, beside: Sequence[Callable[..., bool]], seen: Sequence[Observation]) -> bool:

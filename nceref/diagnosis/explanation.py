@@ -29,6 +29,8 @@ class Explanation:
         Whether it explains the gradients too.
     gradient_words : tuple of DiagnosisPart
         What is wrong with the gradient of which input.
+    remedy : str
+        What to change, where that depends on what is done to the gradient; empty: what the conventions say.
     fresh : int
         Fresh calls that it has predicted as well; `of` is without them.
     apart : str
@@ -43,6 +45,7 @@ class Explanation:
     residual: float
     gradient: bool = True
     gradient_words: tuple[DiagnosisPart, ...] = ()
+    remedy: str = ""
     fresh: int = 0
     apart: str = ""
     holds: Callable[[list[Any]], bool] | None = None

@@ -1,7 +1,8 @@
 """Which factors on edges of the graph give the gradient of a target: they are solved for, not listed."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import combinations, product
 from typing import Any
 
@@ -36,8 +37,9 @@ class Scene:
         self.usual = fit.factors(analysis, self.graph)
         judged = {one.name: one for one in fit.judged if one.analysis is analysis}
         # Each input counts alike, whatever the size of its gradient.
-        sizes = {n: max(np.max(np.abs(fit.expected(o))), np.max(np.abs(o.got)), 1e-300) for n, o in judged.items()}
+        sizes = {n: _size(fit.expected(o), o.got) for n, o in judged.items()}
         self._weights = [(k, 1 / sizes[n]) for k, n in enumerate(names_of(analysis)) if n in judged]
+        self._sizes = [(n, 1 / sizes[n]) for n in names_of(analysis) if n in judged]
         ordered = [judged[n] for n in names_of(analysis) if n in judged]
         self.got = _flat([o.got / sizes[o.name] for o in ordered])
         self.room = _flat([np.broadcast_to(2 * fit.allowed(o), np.shape(o.got)) / sizes[o.name] for o in ordered])
@@ -48,6 +50,11 @@ class Scene:
         found = self.graph.gradients({**self.usual, **factors})
         return _flat([found[k] * weight for k, weight in self._weights])
 
+    def distance(self, by_name: Mapping[str, Any]) -> float:
+        """How far gradients are from those of the target, as a share of how far those of the variant are."""
+        found = _flat([weight * by_name[name] for name, weight in self._sizes])
+        return float(np.linalg.norm(self.got - found) / (np.linalg.norm(self.got - self.plain) or 1.0))
+
     def usually(self, edge: str) -> float:
         """The factor of an edge in the variant."""
         return float(self.usual.get(edge, self.graph.edges[edge]))
@@ -57,6 +64,36 @@ class Scene:
         usual = self.usually(edge)
         moved = self.gradient(passing(self.graph, edge, 0.0 if usual else 1.0))
         return (self.plain - moved) / usual if usual else moved - self.plain
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What the edges carry; of those that carry the same, that of a convention, else the one nearest an input."""
+        return self._carried[0]
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """Edges that carry the same as one of the columns."""
+        return self._carried[1]
+
+    @cached_property
+    def _carried(self) -> tuple[dict[str, Any], dict[str, str]]:
+        named = [name for names, _ in EDGES.values() for name in names]
+        leaves = names_of(self.analysis)
+        edges = [e for e in self.graph.edges if not e.startswith("past ")]
+        edges.sort(key=lambda e: (e not in named, e not in leaves, e == EVERY))
+        kept: dict[str, Any] = {}
+        aliases: dict[str, str] = {}
+        for edge in edges:
+            column = self.column(edge)
+            size = float(np.max(np.abs(column), initial=0.0))
+            if not math.isfinite(size) or size <= 1e-12:
+                continue
+            same = (name for name, known in kept.items() if np.max(np.abs(column - known)) <= _ALIKE * size)
+            if (name := next(same, None)) is None:
+                kept[edge] = column
+            else:
+                aliases[edge] = name
+        return kept, aliases
 
     def fits(self, gradient: Any) -> bool:
         """Whether a gradient is that of the target, but for roundings."""
@@ -88,6 +125,10 @@ class Scene:
         return self.gradient(given)
 
 
+def _size(*arrays: Any) -> float:
+    return max(float(np.max(np.abs(x), initial=0.0)) for x in arrays) or 1.0
+
+
 def _flat(arrays: Sequence[Any]) -> Any:
     return np.concatenate([np.ravel(x) for x in arrays])
 
@@ -103,25 +144,20 @@ def ordinary(analyses: Sequence[CaseAnalysis]) -> list[CaseAnalysis]:
     return sorted((a for a in analyses if not a.probe.is_large), key=rank)
 
 
-def edge_parts(fit: GradientFit, failing: Sequence[CaseAnalysis], size: int) -> Iterator[tuple[Part, ...]]:
+def edge_parts(scenes: Sequence[Scene], size: int) -> list[tuple[Part, ...]]:
     """Factors on so many edges that give the gradients of some cases; the simplest first.
 
-    `fit`: the variant that has the values. `failing`: cases with a gradient that departs, as `ordinary` has them.
+    `scenes`: of the variant that has the values, on `telling` cases.
     """
-    if not failing:
-        return
-    scenes = [Scene(fit, analysis) for analysis in _different(failing)]
-    first = scenes[0]
-    found = []
-    for edges, factors in _on_one(first, size):
-        parts = _on_others(edges, factors, scenes)
-        if parts is not None:
-            found.append(parts)
-    yield from sorted(found, key=_cost)
+    every = (_on_others(edges, factors, scenes) for edges, factors in _on_one(scenes[0], size)) if scenes else ()
+    return sorted((parts for parts in every if parts is not None), key=_cost)
 
 
-def _different(failing: Sequence[CaseAnalysis]) -> list[CaseAnalysis]:
-    """The first case, and others of other sizes and temperatures."""
+def telling(failing: Sequence[CaseAnalysis]) -> list[CaseAnalysis]:
+    """The first case, and others of other sizes and temperatures, to tell a constant from an expression.
+
+    `failing`: cases with a gradient that departs, as `ordinary` has them.
+    """
     chosen: list[CaseAnalysis] = []
     for analysis in failing:
         known = [quantities(a) for a in chosen]
@@ -135,7 +171,7 @@ def _different(failing: Sequence[CaseAnalysis]) -> list[CaseAnalysis]:
 
 def _on_one(scene: Scene, size: int) -> Iterator[tuple[tuple[str, ...], tuple[float, ...]]]:
     """Sets of edges with factors that give the gradients of one case."""
-    columns = _columns(scene)
+    columns = scene.columns
     names = list(columns)
     off = scene.got - scene.plain
     whole = float(off @ off)
@@ -165,23 +201,6 @@ def _is_possible(scene: Scene, edge: str, factor: float) -> bool:
     """Whether a factor is another than the usual one, and a stage has its derivative or has not."""
     known = scene.usually(edge)
     return not _is(factor, known) and (f"past {edge}" not in scene.graph.edges or _is(factor, 0.0))
-
-
-def _columns(scene: Scene) -> dict[str, Any]:
-    """What the edges carry; of those that carry the same, that of a convention, else the one nearest an input."""
-    named = [name for names, _ in EDGES.values() for name in names]
-    leaves = names_of(scene.analysis)
-    edges = [e for e in scene.graph.edges if not e.startswith("past ")]
-    edges.sort(key=lambda e: (e not in named, e not in leaves, e == EVERY))
-    kept: dict[str, Any] = {}
-    for edge in edges:
-        column = scene.column(edge)
-        size = float(np.max(np.abs(column), initial=0.0))
-        if not math.isfinite(size) or size <= 1e-12:
-            continue
-        if not any(np.max(np.abs(column - known)) <= _ALIKE * size for known in kept.values()):
-            kept[edge] = column
-    return kept
 
 
 def _on_others(edges: tuple[str, ...], factors: tuple[float, ...], scenes: Sequence[Scene]) -> tuple[Part, ...] | None:

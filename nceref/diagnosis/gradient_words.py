@@ -11,23 +11,33 @@ from nceref.diagnosis.gaps import listed
 from nceref.diagnosis.gradient_fit import EVERY, OF_VARIANT, Factor, GradientFit
 from nceref.diagnosis.options import Option
 
-_OF_ITS_OWN: Mapping[tuple[str, float], str] = {
-    (
-        "the transpose by the candidates",
-        0.0,
-    ): "the gradient of the rows as candidates is that by the similarities"
-    " times the anchors; it takes the transpose of the former",
-    (
-        "the transpose by the anchors",
-        0.0,
-    ): "the gradient of the rows as anchors takes the transpose of that by the"
-    " similarities; it takes the matrix itself",
-    ("the maximum that is subtracted", 1.0): "the gradient passes through the maximum that is subtracted, and not"
-    " through the same maximum where it is added again",
-    ("the maximum that is added again", 1.0): "the gradient passes through the maximum that is added again, and not"
-    " through the same maximum where it is subtracted",
+WORDED = frozenset({"gradient-parts-scaled", "gradient-constant-factor", OF_VARIANT})
+"""Conventions whose remedy depends on what is done to the gradient."""
+_TRANSPOSE = "Transpose the gradient by the similarities for the candidates, and not for the anchors."
+_MAXIMUM = "Let the gradient pass through the maximum in both places, or in none."
+_OF_ITS_OWN: Mapping[tuple[str, float], tuple[str, str]] = {
+    ("the transpose by the candidates", 0.0): (
+        "the gradient of the rows as candidates is G A, with the anchors A and the gradient G by the similarities; it"
+        " should be G^T A",
+        _TRANSPOSE,
+    ),
+    ("the transpose by the anchors", 0.0): (
+        "the gradient of the rows as anchors is G^T C, with the candidates C and the gradient G by the similarities; it"
+        " should be G C",
+        _TRANSPOSE,
+    ),
+    ("the maximum that is subtracted", 1.0): (
+        "the gradient passes through the maximum that is subtracted, and not through the same maximum where it is added"
+        " again",
+        _MAXIMUM,
+    ),
+    ("the maximum that is added again", 1.0): (
+        "the gradient passes through the maximum that is added again, and not through the same maximum where it is"
+        " subtracted",
+        _MAXIMUM,
+    ),
 }
-"""Edges and factors that have a sentence of their own."""
+"""Edges and factors that have a sentence of their own, and a remedy."""
 
 
 def in_words(done: Sequence[Any], usual: Mapping[str, float]) -> str:
@@ -35,43 +45,63 @@ def in_words(done: Sequence[Any], usual: Mapping[str, float]) -> str:
 
     `usual`: the factor that each edge of the loss has.
     """
-    if isinstance(done[0], Option):
-        return _of_option(done[0])
-    alike: dict[str, list[str]] = {}
-    for edge, factor in done:
-        alike.setdefault(_pattern(edge, factor, usual), []).append("every input" if edge == EVERY else edge)
-    return "; ".join(pattern.replace("@", listed(names)) for pattern, names in alike.items())
+    return "; ".join(said for said, _ in _sentences(done, usual))
 
 
-def _of_option(option: Option) -> str:
+def remedies(done: Sequence[Any], usual: Mapping[str, float]) -> str:
+    """What to change, a sentence for each thing that is done to the gradient; parameters as for `in_words`."""
+    return " ".join(dict.fromkeys(remedy for _, remedy in _sentences(done, usual)))
+
+
+def _sentences(done: Sequence[Any], usual: Mapping[str, float]) -> Iterator[tuple[str, str]]:
+    """What is done to the gradient, and its remedy; edges with one factor share both."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for one in done:
+        if isinstance(one, Option):
+            yield _of_option(one)
+        else:
+            edge, factor = one
+            alike.setdefault(_patterns(edge, factor, usual), []).append("every input" if edge == EVERY else edge)
+    for (said, remedy), names in alike.items():
+        yield said.replace("@", listed(names)), remedy.replace("@", listed(names))
+
+
+def _of_option(option: Option) -> tuple[str, str]:
     if option.id != OF_VARIANT:
-        return f"the gradient is that with {CONVENTIONS[option.id].phrase}"
+        return f"the gradient is that with {CONVENTIONS[option.id].phrase}", CONVENTIONS[option.id].fix
+    derive = "Derive the gradient from the formula of the value."
     if not option.value:
-        return "the gradient is that of the reference, not of this value"
+        return "the gradient is that of the reference, not of this value", derive
     setting = ", ".join(o.setting for o in option.value if o.setting)
     phrases = listed([CONVENTIONS[o.id].phrase for o in option.value])
-    return f"the gradient is that of the loss with {phrases}{f' ({setting})' if setting else ''}"
+    said = f"the gradient is that of the loss with {phrases}{f' ({setting})' if setting else ''}"
+    return said, " ".join([derive, "In backward:", *(CONVENTIONS[o.id].fix for o in option.value)])
 
 
-def _pattern(edge: str, factor: Factor, usual: Mapping[str, float]) -> str:
-    """A sentence about an edge, in whose place it has an @."""
+def _patterns(edge: str, factor: Factor, usual: Mapping[str, float]) -> tuple[str, str]:
+    """A sentence about an edge and its remedy, in whose place both have an @."""
     if (own := _OF_ITS_OWN.get((edge, factor.constant))) and not factor.powers:
         return own
     rows = f" in {factor.rows}" if factor.rows else ""
     is_input = edge == EVERY or not edge.startswith("the ")
     if factor.constant == 0:
         if is_input:
-            return f"the gradient of @ is 0{rows}"
+            return f"the gradient of @ is 0{rows}", f"Let the gradient reach @{rows}."
         if f"past {edge}" in usual:
-            return "the gradient passes straight through @, without its derivative"
-        return "no gradient passes through @; it should"
+            said = "the gradient passes straight through @, without its derivative"
+            return said, "Multiply the gradient by the derivative of @."
+        return "no gradient passes through @; it should", "Let the gradient pass through @: no detach there."
     if usual.get(edge, 1.0) == 0:
         times = "" if factor == Factor(1.0) else f", {factor} times"
-        return f"a gradient passes through @{times}; none should"
-    what = "of @" if is_input else "through @"
+        return f"a gradient passes through @{times}; none should", "Detach @."
+    what = f"{'of' if is_input else 'through'} @"
     if factor == Factor(-1.0):
-        return f"the gradient {what} has the other sign"
-    return f"the gradient {what} is {factor} times what it should be{rows}"
+        return f"the gradient {what} has the other sign", f"Turn the sign of the gradient {what}."
+    said = f"the gradient {what} is {factor} times what it should be{rows}"
+    return (
+        said,
+        f"Divide the gradient {what}{rows} by {factor}: look for a factor that value and gradient do not share.",
+    )
 
 
 def right_ones(plain: GradientFit, misfits: Mapping[int, float]) -> Iterator[DiagnosisPart]:

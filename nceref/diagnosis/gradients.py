@@ -14,7 +14,7 @@ from nceref.diagnosis.departure import named_part
 from nceref.diagnosis.explanation import GRADIENT_AXES, Explanation, variant_value
 from nceref.diagnosis.features import parts_of_rows, where
 from nceref.diagnosis.gaps import listed
-from nceref.diagnosis.gradient_edges import MOST, Part, Scene, edge_parts, expression, is_simple, ordinary
+from nceref.diagnosis.gradient_edges import MOST, Part, Scene, edge_parts, expression, is_simple, ordinary, telling
 from nceref.diagnosis.gradient_fit import (
     EVERY,
     LENGTH,
@@ -26,11 +26,13 @@ from nceref.diagnosis.gradient_fit import (
     judged_gradients,
     lengths,
 )
-from nceref.diagnosis.gradient_words import in_words, right_ones
+from nceref.diagnosis.gradient_words import WORDED, in_words, remedies, right_ones
+from nceref.diagnosis.misplaced_gradients import is_misplaced, misplaced
 from nceref.diagnosis.options import Option, options
 from nceref.diagnosis.simple_numbers import recognized
 from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.output.limits import of_the_bound
+from nceref.output.words import out_of
 from nceref.spec import Array, Scalar
 
 EVIDENCE = 8.0
@@ -46,6 +48,8 @@ _OTHERS = ("self-contrast-in-gradient", "gradient-clamped", TRAINED)
 _SETTINGS = 4
 """The usual settings of a convention, of which the gradient may be that."""
 _RATIOS = 8
+_NEAR, _NEAREST = 0.9, 6
+"""Share of the departure that is left of a variant, and how many are looked at, for a factor on one of its edges."""
 
 
 def with_gradients(explanation: Explanation, analyses: list[CaseAnalysis]) -> list[Explanation]:
@@ -104,30 +108,34 @@ class _Search:
         self.ordered = sorted(plain.judged, key=lambda one: -min(self.misfits[id(one)], 1e300))
         wrong = {id(one.analysis) for one in plain.judged if self.misfits[id(one)] > 1}
         self.failing = [a for a in analyses if id(a) in wrong]
-        self.usual = dict(Scene(plain, self.failing[0]).graph.edges)
+        self.first = (ordinary(self.failing) or self.failing)[0]
+        self.scenes = [Scene(plain, analysis) for analysis in telling(ordinary(self.failing))]
+        self.usual = dict((self.scenes or [Scene(plain, self.first)])[0].graph.edges)
         self.tried = 1
 
     def found(self) -> Iterator[Explanation]:
         """At most two explanations, the simplest kind that there is; else what is seen input by input."""
-        ordinary_ones = ordinary(self.failing)
         by_input = {name: self._of_input(name) for name in dict.fromkeys(one.name for one in self.plain.judged)}
-        kinds: list[Callable[[], Iterator[tuple[Option, ...]]]] = [
+        kinds: list[Callable[[], Iterator[tuple[Part | Option, ...]]]] = [
             partial(self._alike, by_input),
-            partial(self._on_edges, ordinary_ones, 1),
+            partial(self._on_edges, 1),
             self._others,
             partial(self._one_by_one, by_input),
-            *(partial(self._on_edges, ordinary_ones, size) for size in range(2, MOST + 1)),
+            partial(self._on_edges, 2),
+            self._variants_on_edges,
+            *(partial(self._on_edges, size) for size in range(3, MOST + 1)),
         ]
         for kind in kinds:
-            explained = [one for chosen in kind() if (one := self._verified(chosen)) is not None]
+            explained = [one for done in kind() if (one := self._verified(done)) is not None]
             if explained:
                 yield from explained[:2]
                 return
         yield self._seen(by_input)
 
-    def _verified(self, added: tuple[Option, ...]) -> Explanation | None:
-        """The explanation with conventions of the gradient, if all cases have it and that is no accident."""
+    def _verified(self, done: tuple[Part | Option, ...]) -> Explanation | None:
+        """The explanation with what is done to the gradient, if all cases have it and that is no accident."""
         self.tried += 1
+        added = self._named(done)
         chosen = (*self.explanation.options, *added)
         fit, room = GradientFit(chosen, self.ordered), _room(added)
         worst = fit.worst(room)
@@ -139,21 +147,25 @@ class _Search:
             worst = max([worst, *(a.misfit(*variant_value(a, ranked)) for a in self.analyses)])
             if worst > 1:
                 return None
-        parts = [pair for o in added for pair in _parts(o, self.usual)]
-        of = parts or [o for o in added if o.axis in GRADIENT_AXES]
-        wrong = DiagnosisPart(in_words(of, self.usual), f"{self._cases()} (errors {of_the_bound(worst / room)})")
+        said = in_words(done, self.usual)
         return replace(
             self.explanation,
             options=chosen,
             residual=max(self.explanation.residual, worst / room),
             cases=self.explanation.cases if self.explanation.options else len(self.failing),
-            gradient_words=(wrong, *right_ones(self.plain, self.misfits)),
+            gradient_words=(
+                DiagnosisPart(said, self._cases(said, worst / room)),
+                *right_ones(self.plain, self.misfits),
+            ),
+            remedy=remedies(done, self.usual) if any(o.id in WORDED for o in added) else "",
         )
 
-    def _cases(self) -> str:
+    def _cases(self, said: str, residual: float) -> str:
+        """The cases that have what is said of the gradients that depart on any."""
         names = {one.name for one in self.plain.judged if self.misfits[id(one)] > 1}
-        judged = [one for one in self.plain.judged if one.name in names]
-        return _where([one for one in judged if self.misfits[id(one)] > 1], judged)
+        count = len({id(one.analysis) for one in self.plain.judged if one.name in names})
+        cases, errors = f"on {out_of(count, count, 'case')}", f"errors {of_the_bound(residual)}"
+        return f"({cases}, {errors})" if said.endswith("should") else f"{cases} ({errors})"
 
     # One input at a time.
 
@@ -173,6 +185,8 @@ class _Search:
             return Seen("", cases, part=(name, factor))
         if all(_missing(self.plain, one) is not None for one in failing):
             return Seen("is 0 in some rows", cases, Option("gradient-missing-rows"), holds=_misses)
+        if (elsewhere := misplaced(self.plain, judged)) is not None:
+            return Seen(f"is {elsewhere}", cases, Option("gradient-misplaced"), holds=partial(is_misplaced, elsewhere))
         if max(self.misfits[id(one)] for one in failing) >= FAR and all(is_radial(self.plain, one) for one in judged):
             cases += ", and normalizing the rows before hides it"
             return Seen("is off along the rows only", cases, Option("gradient-radial-only"), holds=is_radial)
@@ -199,17 +213,16 @@ class _Search:
         if failing[0].got.ndim < 1:
             return None
         departing = [_departing(self.plain, one) for one in failing]
-        names = [
-            {words for words, part in parts_of_rows(len(off)).items() if np.array_equal(part, off)} for off in departing
-        ]
-        shared = [words for words in parts_of_rows(2) if all(words in own for own in names)]
         one, off = failing[0], departing[0]
         want, got = (np.ravel(x[off]) for x in (self.plain.expected(one), one.got))
-        if not shared or not np.any(want):
+        factor = expression([(one.analysis, float(got @ want) / float(want @ want))], 1e-6) if np.any(want) else None
+        if factor is None:
             return None
-        factor = expression([(one.analysis, float(got @ want) / float(want @ want))], 1e-6)
-        whole = None if factor is None else Factor(factor.constant, (), shared[0])
-        return whole if whole and self._is_input(name, whole, judged) else None
+        # A row whose gradient is nearly 0 departs under no factor.
+        by_case = [parts_of_rows(len(off)) for off in departing]
+        known = [n for n in by_case[0] if all(np.all(p[n][o]) for p, o in zip(by_case, departing, strict=True))]
+        named = (Factor(factor.constant, (), words) for words in known)
+        return next((factor for factor in named if self._is_input(name, factor, judged)), None)
 
     def _lengths(self, name: str, judged: Sequence[JudgedGradient], failing: Sequence[JudgedGradient]) -> Factor | None:
         """A power of the length of each row."""
@@ -226,76 +239,105 @@ class _Search:
         return None
 
     def _is_input(self, name: str, factor: Factor, judged: Sequence[JudgedGradient]) -> bool:
-        chosen = Option("gradient-constant-factor", ((name, factor),))
-        room = _room([chosen])
-        return GradientFit((*self.explanation.options, chosen), list(judged)).worst(room) <= room
+        """Whether a factor on its whole gradient, or on its rows, is all that is wrong with one input."""
+        room = 1.0 if is_simple(factor) else CARRIED
+        for one in judged:
+            by = np.asarray(factor.of(one.analysis, name))
+            by = by.reshape(by.shape + (1,) * (one.got.ndim - by.ndim))
+            off = np.abs(one.got - by * self.plain.expected(one))
+            if not np.all(off <= room * np.maximum(1.0, np.abs(by)) * self.plain.allowed(one)):
+                return False
+        return True
 
-    def _alike(self, by_input: Mapping[str, "Seen | None"]) -> Iterator[tuple[Option, ...]]:
+    def _alike(self, by_input: Mapping[str, "Seen | None"]) -> Iterator[tuple[Part | Option, ...]]:
         """One factor for all the inputs whose gradient departs."""
         seen = [one for one in by_input.values() if one]
         if all(one.part for one in seen) and len({one.part[1] for one in seen if one.part}) == 1:
-            yield self._named([one.part for one in seen if one.part])
+            yield tuple(one.part for one in seen if one.part)
 
-    def _one_by_one(self, by_input: Mapping[str, "Seen | None"]) -> Iterator[tuple[Option, ...]]:
+    def _one_by_one(self, by_input: Mapping[str, "Seen | None"]) -> Iterator[tuple[Part | Option, ...]]:
         """A factor for each of the inputs whose gradient departs."""
         seen = [one for one in by_input.values() if one]
         if all(one.part for one in seen):
-            yield self._named([one.part for one in seen if one.part])
+            yield tuple(one.part for one in seen if one.part)
 
     # Edges, and what is none.
 
-    def _on_edges(self, failing: Sequence[CaseAnalysis], size: int) -> Iterator[tuple[Option, ...]]:
-        for parts in edge_parts(self.plain, failing, size):
-            yield self._named(list(parts))
+    def _on_edges(self, size: int) -> Iterator[tuple[Part | Option, ...]]:
+        yield from edge_parts(self.scenes, size)
 
-    def _others(self) -> Iterator[tuple[Option, ...]]:
+    def _others(self) -> Iterator[tuple[Part | Option, ...]]:
         """What is no factor on an edge, and gradients of other conventions than those of the value."""
         if not self.failing:
             return
-        first = ordinary(self.failing)[:1] or self.failing[:1]
         conventions = self.failing[0].form.conventions
         chosen = list(options(tuple(id for id in _OTHERS if id in conventions)))
-        own = {o.id for o in self.explanation.options}
         chosen += [Option(TRAINED)] if any(one.constant and np.any(one.got) for one in self.plain.judged) else []
-        variants = [o for o in options(conventions, _SETTINGS) if o.axis not in GRADIENT_AXES and o.id not in own]
-        variants += [Option(id) for id in FACTORS if id in first[0].factors]
-        chosen += [Option(OF_VARIANT, (o,)) for o in variants] + ([Option(OF_VARIANT, ())] if own else [])
-        judged = [one for one in self.ordered if one.analysis is first[0]]
-        for option in chosen:
-            self.tried += 1
-            if GradientFit((*self.explanation.options, option), judged).worst() <= 1:
-                yield (option,)
+        yield from ((option,) for option in (*chosen, *self._variants()) if self._on_first(option).worst() <= 1)
 
-    def _named(self, parts: Sequence[Part]) -> tuple[Option, ...]:
-        """The factors as conventions of the closed list."""
-        by_id: dict[str, list[Part]] = {}
-        analysis = self.failing[0]
-        for edge, factor in parts:
-            by_id.setdefault(self._id(analysis, edge, factor), []).append((edge, factor))
+    def _variants(self) -> Iterator[Option]:
+        """Gradients of other conventions than those of the value, the reference's among them."""
+        own = {o.id for o in self.explanation.options}
+        conventions = options(self.failing[0].form.conventions, _SETTINGS)
+        yield from (Option(OF_VARIANT, (o,)) for o in conventions if o.axis not in GRADIENT_AXES and o.id not in own)
+        yield from (Option(OF_VARIANT, (Option(id),)) for id in FACTORS if id in self.failing[0].factors)
+        if own:
+            yield Option(OF_VARIANT, ())
+
+    def _on_first(self, option: Option) -> GradientFit:
+        """A convention of the gradient, on one case."""
+        self.tried += 1
+        judged = [one for one in self.ordered if one.analysis is self.first]
+        return GradientFit((*self.explanation.options, option), judged)
+
+    def _variants_on_edges(self) -> Iterator[tuple[Part | Option, ...]]:
+        """A factor on an edge of a variant that comes near the gradient."""
+        near = []
+        for option in self._variants() if self.scenes else ():
+            fit = self._on_first(option)
+            by_name = {one.name: fit.expected(one) for one in fit.judged}
+            near.append((self.scenes[0].distance(by_name), option))
+        for _, option in sorted((pair for pair in near if pair[0] < _NEAR), key=lambda pair: pair[0])[:_NEAREST]:
+            variant = GradientFit((*self.explanation.options, option), self.plain.judged)
+            on_it = [Scene(variant, scene.analysis) for scene in self.scenes]
+            yield from ((option, *parts) for parts in edge_parts(on_it, 1))
+
+    def _named(self, done: Sequence[Part | Option]) -> tuple[Option, ...]:
+        """What is done to the gradient as conventions of the closed list."""
+        parts = [one for one in done if not isinstance(one, Option)]
         whole = {one.name for one in self.plain.judged if not one.constant}
         zeros = {edge for edge, factor in parts if factor == Factor(0.0)}
         if whole <= zeros or EVERY in zeros:
-            return (Option("gradient-zero", ((EVERY, Factor(0.0)),)),)
+            parts = [(EVERY, Factor(0.0))]
+        by_id: dict[str, list[Part]] = {}
+        for edge, factor in parts:
+            same = self.scenes[0].aliases.get(edge, edge) if self.scenes else edge
+            if (id := self._alias(same, factor)) is not None:
+                by_id.setdefault(id, []).append((same, factor))
+            else:
+                by_id.setdefault(self._id(edge, factor), []).append((edge, factor))
         chosen = [Option(id, None if self._is_alias(id, own) else tuple(own)) for id, own in by_id.items()]
-        return tuple(sorted(chosen, key=lambda o: o.rank))
+        return tuple(sorted((*chosen, *(o for o in done if isinstance(o, Option))), key=lambda o: o.rank))
 
     def _is_alias(self, id: str, parts: Sequence[Part]) -> bool:
         names, factor = EDGES.get(id, ((), 0.0))
         present = [name for name in names if name in self.usual][:1]
         return [(name, Factor(factor)) for name in present] == list(parts)
 
-    def _id(self, analysis: CaseAnalysis, edge: str, factor: Factor) -> str:
-        loss = analysis.probe.loss
-        for id, (names, passes) in EDGES.items():
-            if edge in names and factor == Factor(passes) and id in analysis.form.conventions:
-                return id
+    def _alias(self, edge: str, factor: Factor) -> str | None:
+        """The convention that a factor on an edge is, if it has a name of its own."""
+        known = ((id, names) for id, (names, passes) in EDGES.items() if factor == Factor(passes))
+        return next((id for id, names in known if edge in names and id in self.first.form.conventions), None)
+
+    def _id(self, edge: str, factor: Factor) -> str:
+        loss = self.first.probe.loss
         inputs = {p.name: p for p in loss.parameters}
         if edge not in inputs and edge != EVERY:
             return "gradient-parts-scaled"
         if factor.rows:
             return "gradient-missing-rows" if factor.constant == 0 else "gradient-parts-scaled"
-        if factor.constant == 0 and edge != EVERY:
-            return _detached(inputs[edge], list(loss.differentiable))
+        if factor.constant == 0:
+            return "gradient-zero" if edge == EVERY else _detached(inputs[edge], list(loss.differentiable))
         return "gradient-sign-flipped" if factor == Factor(-1.0) else "gradient-constant-factor"
 
     # Where nothing explains all of them.
@@ -346,16 +388,6 @@ def _as_seen(chosen: tuple[Option, ...], by_input: Mapping[str, Seen | None], ju
         elif seen.holds is not None and plain.misfit(one) > 1 and not seen.holds(plain, one):
             return False
     return True
-
-
-def _parts(option: Option, usual: Mapping[str, float]) -> tuple[Part, ...]:
-    """The factors on edges that a convention is."""
-    if option.id == OF_VARIANT:
-        return ()
-    if isinstance(option.value, tuple):
-        return option.value
-    names, factor = EDGES.get(option.id, ((), 0.0))
-    return tuple((name, Factor(factor)) for name in names if name in usual)[:1]
 
 
 def _detached(p: object, differentiable: Sequence[str]) -> str:

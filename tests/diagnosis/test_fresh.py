@@ -218,7 +218,7 @@ def test_the_temperature_at_which_it_fails_is_bisected():
     ("name", "target", "id", "words"),
     partly_slow(
         [
-            ("info_nce", positives_doubled, "gradient-parts-scaled", "is 2 times its right part through the positives"),
+            ("info_nce", positives_doubled, "gradient-parts-scaled", "through the numerator is 2 times what"),
             # What fits the corpus alone is dropped.
             ("info_nce", only_up_to_16, "unexplained", ""),
             # The part that is wrong is explained by itself.

@@ -34,8 +34,8 @@ def _square(inputs, roles, deviations):
 
 def _in_direction(which, inputs):
     """The inputs, whose temperature or scale has a name in each direction."""
-    scalars = {name: x for name, x in inputs.items() if name in INVERSE_TEMPERATURES}
-    return {**inputs, **{name: edge(x, f"the {name} in the {which} direction") for name, x in scalars.items()}}
+    names = {name: f"the {name.replace('_', ' ')} in the {which} direction" for name in INVERSE_TEMPERATURES}
+    return {name: edge(x, names[name]) if name in names else x for name, x in inputs.items()}
 
 
 def _one_way(rows, columns, inputs, deviations):

@@ -1,0 +1,123 @@
+"""What is done to a gradient on its way back is found edge by edge, and said of the edge."""
+
+import numpy as np
+import pytest
+from diagnosis.gradient_programs import (
+    answer,
+    both_ways,
+    entropy,
+    log_sum_exp,
+    observed,
+    of_rows,
+    queries_and_keys,
+    times,
+    unit,
+    views,
+)
+
+from nceref.diagnosis.diagnose import diagnose
+from nceref.diagnosis.fresh import fresh_calls
+from nceref.diagnosis.gradient_fit import Factor
+from nceref.diagnosis.tape import detached, recorded
+
+
+def first_half_detached(rows):
+    return np.where(np.arange(len(rows)) < len(rows) // 2, detached(rows), rows)
+
+
+def straight(x):
+    return recorded(detached(unit(x)), [(x, lambda g: g)])
+
+
+def maximum_subtracted(queries, keys, temperature, **_):
+    logits = unit(queries) @ unit(keys).T / temperature
+    return np.mean(entropy(logits, lambda x: log_sum_exp(x, below=lambda top: top)))
+
+
+def of_self_kept(z1, z2, temperature, **_):
+    """The value is right, and backward is that of a loss with the anchor among its candidates."""
+    z = np.concatenate([unit(z1), unit(z2)])
+    n = len(z)
+    logits = z @ z.T / temperature
+    positive = np.sum(np.where(np.arange(n)[:, None] == (np.arange(n) + n // 2) % n, logits, 0.0), axis=1)
+    right = log_sum_exp(np.where(np.eye(n, dtype=bool), -np.inf, detached(logits))) - detached(positive)
+    return np.mean(recorded(right, [(log_sum_exp(logits) - positive, lambda g: g)]))
+
+
+PROGRAMS = {
+    "a length": (
+        queries_and_keys(lambda q, k, t: unit(q) @ unit(k, detached).T / t),
+        "gradient-parts-scaled", "no gradient passes through the lengths of keys; it should",
+    ),
+    "the lengths": (
+        views(change=lambda x: unit(x, detached)),
+        "normalization-detached", "no gradient passes through the lengths of the rows; it should",
+    ),
+    "a maximum": (
+        ("info_nce", maximum_subtracted),
+        "gradient-parts-scaled", "through the maximum that is subtracted, and not through the same maximum",
+    ),
+    "a normalization": (
+        views(change=straight),
+        "gradient-parts-scaled", "passes straight through the normalization, without its derivative",
+    ),
+    "a transpose": (
+        views(anchors=lambda z: times(z, 2.0), candidates=detached),
+        "gradient-parts-scaled", "the gradient of the rows as candidates is G A",
+    ),
+    "two edges": (
+        both_ways(lengths=detached, candidates=detached),
+        "gradient-parts-scaled", "through the lengths of image and the rows of image as candidates; it should",
+    ),
+    "two factors": (
+        both_ways(weights=(2.0, 0.5)),
+        "gradient-parts-scaled", "through the first direction is 2 times what it should be; the gradient through the"
+        " second direction is 1/2 times",
+    ),
+    "a scale in one direction": (
+        both_ways(scales=(detached, lambda s: s)),
+        "gradient-parts-scaled", "through the logit scale in the first direction; it should",
+    ),
+    "a half of the rows": (
+        of_rows(first_half_detached),
+        "gradient-parts-scaled", "through the loss of the first half of the rows; it should",
+    ),
+    "an expression": (
+        queries_and_keys(lambda q, k, t: unit(q) @ unit(k).T / times(t, detached(t))),
+        "gradient-constant-factor", "the gradient of temperature is T times what it should be",
+    ),
+    "another loss": (
+        ("nt_xent", of_self_kept),
+        "gradient-of-a-variant", "is that of the loss with the self-contrast kept in the denominator",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_edge_is_named_with_what_it_should_carry(name):
+    (loss, target), id, words = PROGRAMS[name]
+    seen = observed(loss, target)
+    (found,) = diagnose(seen, (), fresh_calls(lambda probe: answer(target, probe), seen))
+    assert found.id == id
+    assert found.sentence.startswith("the value is right on ")
+    assert words in found.sentence
+    assert "fresh call" in found.sentence
+
+
+def test_what_fresh_calls_refute_is_not_said():
+    """Up to 16 rows, which most cases have, the lengths are constants."""
+
+    def target(queries, keys, temperature, **_):
+        long = detached if len(queries) <= 16 else (lambda n: n)
+        return np.mean(entropy(unit(queries) @ unit(keys, long).T / temperature))
+
+    seen = [o for o in observed("info_nce", target) if len(o.probe.inputs["queries"]) <= 16]
+    found = diagnose(seen, (), fresh_calls(lambda probe: answer(target, probe), seen))
+    assert "lengths" not in found[0].sentence
+
+
+def test_a_factor_is_written_as_an_expression():
+    assert str(Factor(0.5)) == "1/2"
+    assert str(Factor(2.0, (("N", 1.0),))) == "2 N"
+    assert str(Factor(1.0, (("T", -1.0),))) == "1/T"
+    assert str(Factor(-1.0, (("T", 2.0), ("N", -1.0)))) == "-1 T^2/N"
