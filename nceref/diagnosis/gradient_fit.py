@@ -15,7 +15,7 @@ from nceref.diagnosis.explanation import GRADIENT_AXES
 from nceref.diagnosis.features import parts_of_rows
 from nceref.diagnosis.options import Option
 from nceref.diagnosis.simple_numbers import recognized
-from nceref.diagnosis.tape import Graph
+from nceref.diagnosis.tape import Graph, edge
 from nceref.engine.parameters import INVERSE_TEMPERATURES
 
 OF_VARIANT = "gradient-of-a-variant"
@@ -142,8 +142,8 @@ class GradientFit:
         out: dict[str, Any] = {} if TRAINED in self.deviations else dict.fromkeys(constants(analysis.probe), 0.0)
         out |= forms.factors_of(graph, {o.id: None for o in self.chosen if o.value is None})
         parts = (o.value for o in self.chosen if o.axis in GRADIENT_AXES and isinstance(o.value, tuple))
-        for edge, factor in (pair for value in parts for pair in value if not isinstance(pair, Option)):
-            out |= passing(graph, edge, factor.of(analysis, edge))
+        for name, factor in (pair for value in parts for pair in value if not isinstance(pair, Option)):
+            out |= passing(graph, name, factor.of(analysis, name))
         return out
 
     def allowed(self, one: JudgedGradient) -> Any:
@@ -201,6 +201,9 @@ def _outer(analysis: CaseAnalysis, deviations: Mapping[str, Any]) -> Any:
     if id is None:
         constant = deviations.get("outer-factor-constant", 1.0)
         return None if constant == 1.0 else lambda inputs: constant
-    return lambda inputs: FACTORS[id](
-        temperature(inputs, deviations) if analysis.has_temperature else 1.0, analysis.samples
-    )
+
+    def factor(inputs: Mapping[str, Any]) -> Any:
+        t = temperature(inputs, deviations) if analysis.has_temperature else 1.0
+        return FACTORS[id](edge(t, "the temperature of the factor"), analysis.samples)
+
+    return factor

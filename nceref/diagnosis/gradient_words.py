@@ -17,13 +17,13 @@ _TRANSPOSE = "Transpose the gradient by the similarities for the candidates, and
 _MAXIMUM = "Let the gradient pass through the maximum in both places, or in none."
 _OF_ITS_OWN: Mapping[tuple[str, float], tuple[str, str]] = {
     ("the transpose by the candidates", 0.0): (
-        "the gradient of the rows as candidates is G A, with the anchors A and the gradient G by the similarities; it"
-        " should be G^T A",
+        "the gradient of the rows as candidates is G A in place of G^T A (A: the anchors; G: the gradient by the"
+        " similarities)",
         _TRANSPOSE,
     ),
     ("the transpose by the anchors", 0.0): (
-        "the gradient of the rows as anchors is G^T C, with the candidates C and the gradient G by the similarities; it"
-        " should be G C",
+        "the gradient of the rows as anchors is G^T C in place of G C (C: the candidates; G: the gradient by the"
+        " similarities)",
         _TRANSPOSE,
     ),
     ("the maximum that is subtracted", 1.0): (

@@ -64,8 +64,8 @@ def test_a_factor_with_the_temperature_is_named_with_its_gradient_or_without(id,
     assert found.id == id
     assert "the gradient of" not in found.sentence
     detached = first(altered("nt_xent", times(lambda probe: factor(temperature(probe)))))
-    assert detached.id == id
-    assert "the gradient of temperature is wrong" in detached.sentence
+    assert detached.id == f"{id}+gradient-parts-scaled"
+    assert "no gradient passes through the temperature of the factor; it should" in detached.sentence
 
 
 def test_a_constant_that_nobody_declared_is_fitted_and_written_as_a_fraction():

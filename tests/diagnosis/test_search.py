@@ -124,6 +124,14 @@ def test_a_right_value_with_a_wrong_gradient_is_called_that():
     assert not found.gradient
 
 
+def test_three_conventions_of_which_one_is_a_reduction_are_found():
+    def target(z1, z2, temperature):
+        return np.mean(two_views(z1, z2, temperature, self_kept=True, inverse_temperature=1.0)) / len(z1)
+
+    found = explanations(observed(target, "nt_xent"))
+    assert set(found[0].ids) == {"temperature-missing", "self-contrast-kept", "divided-by-n-twice"}
+
+
 def test_a_known_value_with_an_unknown_gradient_is_flagged():
     target = SINGLES["sum-instead-of-mean"][1]
     wrong = [
