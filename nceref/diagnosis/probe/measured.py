@@ -1,6 +1,6 @@
 """What a program computes, measured by calling it: a formula that predicts fresh calls, or nothing."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 
 from nceref.cases.records import Diagnosis, DiagnosisPart, Outcome, Probe
-from nceref.diagnosis.conventions import CONVENTIONS
 from nceref.diagnosis.probe.calls import Calls, NoNumber, drawn_as_trained, drawn_together, random_rows
-from nceref.diagnosis.probe.parts.composed import BEYOND, LARGE, MORE, SHARP, compositions
+from nceref.diagnosis.probe.parts.composed import BEYOND, LARGE, MORE, SHARP, Explained, compositions
 from nceref.diagnosis.probe.parts.formula import Composition
 from nceref.diagnosis.probe.pattern import Formula
 from nceref.diagnosis.probe.recover import formula_of, scalars, sharpness, sheets
 from nceref.diagnosis.probe.sheet import Sheet, sheet_or_inputs
 from nceref.diagnosis.probe.structure import structure
-from nceref.diagnosis.probe.words import side_by_side, writable
+from nceref.diagnosis.probe.words import Difference, side_by_side, writable
 from nceref.engine.bound_loss import bound_loss
 from nceref.errors import InputError
 from nceref.output.limits import digits_of
@@ -75,7 +74,13 @@ def measured(
 
 
 def _formula(calls: Calls, loss: Loss, settings: Mapping[str, Any], takes: Collection[str] | None) -> Diagnosis | None:
-    return _summed(calls, loss, settings) or _composed(calls, loss, settings, takes)
+    one, several = compositions(calls, loss, settings)
+    # Several changes are looked for last, since that takes longest.
+    return (
+        _composed(calls, loss, one, settings, takes)
+        or _summed(calls, loss, settings)
+        or _composed(calls, loss, several, settings, takes)
+    )
 
 
 def _repeats(calls: Calls, loss: Loss, settings: Mapping[str, Any]) -> bool:
@@ -112,9 +117,11 @@ def _summed(calls: Calls, loss: Loss, settings: Mapping[str, Any]) -> Diagnosis 
     return _diagnosis(calls, trial, yours, theirs or loss.text, differences)
 
 
-def _composed(calls: Calls, loss: Loss, settings: Mapping[str, Any], takes: Collection[str] | None) -> Diagnosis | None:
+def _composed(
+    calls: Calls, loss: Loss, formulas: Iterator[Explained], settings: Mapping[str, Any], takes: Collection[str] | None
+) -> Diagnosis | None:
     """A formula that is the reference's with some parts done otherwise."""
-    for formula, given, (yours, theirs, differences) in compositions(calls, loss, settings):
+    for formula, given, (yours, theirs, differences) in formulas:
         more = {k: x for k, x in given.items() if k not in settings and x is not ...}
         if takes is not None and not set(more) <= set(takes):
             continue
@@ -132,11 +139,12 @@ def _diagnosis(
     trial: "Trial",
     yours: str,
     theirs: str,
-    differences: tuple[str, ...],
+    differences: tuple[Difference, ...],
     given: Mapping[str, Any] = MappingProxyType({}),
 ) -> Diagnosis:
-    fix = CONVENTIONS["measured-formula"].fix if differences else ""
-    different = DiagnosisPart(f"different: {'; '.join(differences)}")
+    fix = "; ".join(one.remedy for one in differences)
+    fix = f"{fix[:1].upper()}{fix[1:]}." if fix else ""
+    different = DiagnosisPart(f"different: {'; '.join(one.sentence for one in differences)}")
     none = DiagnosisPart("the reference is no formula of this kind", "", "note")
     parts = (_predicting(calls, trial, given), different if differences else none)
     return Diagnosis("measured-formula", parts, fix=fix, formula=yours, reference=theirs)

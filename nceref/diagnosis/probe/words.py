@@ -71,8 +71,36 @@ class Row:
     offset: str = ""
 
 
-def side_by_side(yours: Formula, reference: Formula | None, sheet: Sheet) -> tuple[str, str, tuple[str, ...]]:
-    """Both formulas, with what differs marked in each, and the differences in words.
+@dataclass(frozen=True)
+class Difference:
+    """What a formula has in the place of what the reference has; empty where one of them has nothing there."""
+
+    yours: str
+    reference: str
+    name: str = ""
+    """What stands before both in a sentence."""
+
+    @property
+    def sentence(self) -> str:
+        """What differs."""
+        if not self.yours:
+            return f"no {self.reference}, which is in the reference"
+        rest = f", in the reference {self.reference}" if self.reference else ", which is not in the reference"
+        return f"{self.name}{self.yours}{rest}"
+
+    @property
+    def remedy(self) -> str:
+        """What makes it the reference's, as an imperative."""
+        if not self.reference:
+            return f"leave out {self.yours}"
+        return f"write {self.reference} in the place of {self.yours}" if self.yours else f"add {self.reference}"
+
+
+Lines = tuple[str, str, tuple[Difference, ...]]
+
+
+def side_by_side(yours: Formula, reference: Formula | None, sheet: Sheet) -> Lines:
+    """Both formulas, with what differs marked in each, and the differences.
 
     `sheet`: any of the loss: names of inputs and what belongs together. `yours, reference`: one line each; the second
     is empty without a reference.
@@ -88,20 +116,20 @@ def side_by_side(yours: Formula, reference: Formula | None, sheet: Sheet) -> tup
     different = {slot for slot in mine.keys() | theirs.keys() if mine.get(slot) != theirs.get(slot)}
     words = list(_differences(rows, mine, theirs, different))
     if yours.how.name != reference.how.name:
-        words.insert(0, f"s are {yours.how.words}, in the reference {reference.how.words}")
+        words.insert(0, Difference(yours.how.words, reference.how.words, "s are "))
         different.add(("s",))
     first, second = (f"{_line(x, different)}, {_legend(one, different)}" for x, one in zip(rows, both, strict=True))
     return first, second, tuple(words)
 
 
-def _with_anchors(yours: Formula, reference: Formula, line: str) -> tuple[str, str, tuple[str, ...]]:
+def _with_anchors(yours: Formula, reference: Formula, line: str) -> Lines:
     """What `side_by_side` gives where both read alike: the input whose rows are the anchors, where that differs."""
     mine, theirs = _anchors(yours), _anchors(reference)
     if mine == theirs or len(mine) != 1 or len(theirs) != 1 or line.count("sum_i ") != 1:
         return line, line, ()
     words = [f"i in {anchors[0]}" for anchors in (mine, theirs)]
     first, second = (line.replace("sum_i ", f"sum_{{{MARK[0]}{word}{MARK[1]}}} ") for word in words)
-    return first, second, (f"{words[0]}, in the reference {words[1]}",)
+    return first, second, (Difference(words[0], words[1]),)
 
 
 def _legend(formula: Formula, different: Any) -> str:
@@ -115,21 +143,15 @@ def _slots(row: Row) -> Iterator[tuple[Slot, str]]:
     yield ("offset",), row.offset
 
 
-def _differences(rows: Any, mine: Mapping[Slot, str], theirs: Mapping[Slot, str], different: Any) -> Iterator[str]:
+def _differences(
+    rows: Any, mine: Mapping[Slot, str], theirs: Mapping[Slot, str], different: Any
+) -> Iterator[Difference]:
     """What differs, slot by slot; rows that only the reference has, each as a whole."""
     missing = {k for k in {slot[0] for slot in theirs} if not any(text for slot, text in mine.items() if slot[0] == k)}
-    yield from (
-        f"no {_line([rows[1][k]], {}).removeprefix('L = ')}, which is in the reference" for k in sorted(missing)
-    )
+    yield from (Difference("", _line([rows[1][k]], {}).removeprefix("L = ")) for k in sorted(missing))
     for slot in (*mine, *(slot for slot in theirs if slot not in mine)):
         if slot in different and slot[0] not in missing:
-            yield _difference(mine.get(slot, ""), theirs.get(slot, ""))
-
-
-def _difference(mine: str, theirs: str) -> str:
-    if not mine:
-        return f"no {theirs}, which is in the reference"
-    return f"{mine}, in the reference {theirs}" if theirs else f"{mine}, which is not in the reference"
+            yield Difference(mine.get(slot, ""), theirs.get(slot, ""))
 
 
 def _line(rows: Sequence[Row], different: Any) -> str:

@@ -12,11 +12,17 @@ from nceref.cases.records import Outcome
 from nceref.diagnosis.probe import measured as measured_module
 from nceref.diagnosis.probe.calls import Calls
 from nceref.diagnosis.probe.measured import measured
-from nceref.diagnosis.probe.words import latex
+from nceref.diagnosis.probe.words import Difference, latex
 from nceref.engine.bound_loss import bound_loss
 
 QUICK = {"temperature_squared_on_negatives", "earlier_keys_only", "anchor_counted_among_its_positives"}
 RNG = np.random.default_rng(0)
+
+
+@pytest.fixture
+def sums_alone(monkeypatch):
+    """Other formulas are not looked for."""
+    monkeypatch.setattr(measured_module, "compositions", lambda *given: (iter(()), iter(())))
 
 
 REFERENCES = (
@@ -88,6 +94,7 @@ def formula_of(program, loss, dtype="float64", **settings):
     return measured(nceref.get_loss(loss).declaration, call, settings, dtype, "mean")
 
 
+@pytest.mark.usefixtures("sums_alone")
 @pytest.mark.parametrize("name", partly_slow(WRONG, QUICK.__contains__, "a formula takes a second each"))
 def test_the_formula_of_a_wrong_loss_is_measured(name):
     loss, program, formula = WRONG[name]
@@ -107,6 +114,7 @@ def offset_by_one(name):
     return call
 
 
+@pytest.mark.usefixtures("sums_alone")
 @pytest.mark.parametrize(
     ("loss", "settings", "line"),
     partly_slow(REFERENCES, lambda case: case[:2] in (("info_nce", {}), ("cross_entropy", {})), "all losses"),
@@ -155,9 +163,9 @@ def positives_after_the_anchor(embeddings, labels, temperature):
     return np.mean(-pull + np.log((np.exp(s / temperature) * ~own * (1 + np.triu(~own))).sum(axis=1)))
 
 
+@pytest.mark.usefixtures("sums_alone")
 @pytest.mark.slow(reason="everything is tried before nothing is said")
-def test_a_formula_without_words_for_its_pairs_is_not_written(monkeypatch):
-    monkeypatch.setattr("nceref.diagnosis.probe.measured.compositions", lambda *given: iter(()))
+def test_a_formula_without_words_for_its_pairs_is_not_written():
     assert formula_of(positives_after_the_anchor, "supcon_out") is None
 
 
@@ -166,12 +174,14 @@ def negatives_of_the_keys(queries, keys, queue, temperature):
     return np.mean(-own + np.log(np.exp(own) + mass(cosines(keys, queue) / temperature)))
 
 
+@pytest.mark.usefixtures("sums_alone")
 def test_formulas_that_read_alike_name_their_anchors():
     diagnosis = formula_of(negatives_of_the_keys, "moco")
     rest = " [ -s_ii/T + log( e^(s_ii/T) + sum_{k in queue} e^(s_ik/T) ) ], s: cosines"
     assert diagnosis.formula == "L = 1/N sum_{<<i in keys>>}" + rest
     assert diagnosis.reference == "L = 1/N sum_{<<i in queries>>}" + rest
     assert diagnosis.sentence.endswith("; different: i in keys, in the reference i in queries")
+    assert diagnosis.fix == "Write i in queries in the place of i in keys."
 
 
 def padding_begins_one_place_too_early(queries, keys, negatives, temperature):
@@ -186,6 +196,7 @@ def first_and_last_counted_twice(queries, keys, negatives, temperature):
     return np.mean(-own + np.log((1 + ends) * np.exp(own) + mass(others)))
 
 
+@pytest.mark.usefixtures("sums_alone")
 def test_own_pairs_that_differ_by_their_place_have_words():
     diagnosis = formula_of(padding_begins_one_place_too_early, "info_nce", negatives=...)
     rest = "L = 1/N sum_i [ -s_ii/T + log( e^(s_ii/T) + sum_{k in negatives, k first or k inside} e^(s_ik/T) + "
@@ -207,16 +218,33 @@ def test_what_was_not_confirmed_is_not_said(program):
     assert formula_of(program, "info_nce") is None
 
 
+@pytest.mark.parametrize(
+    ("difference", "sentence", "remedy"),
+    [
+        (("1/N", "1"), "1/N, in the reference 1", "write 1 in the place of 1/N"),
+        (("log T", ""), "log T, which is not in the reference", "leave out log T"),
+        (("", "s_ii"), "no s_ii, which is in the reference", "add s_ii"),
+        (("angles", "cosines", "s are "), "s are angles, in the reference cosines",
+         "write cosines in the place of angles"),
+    ],
+)  # fmt: skip
+def test_a_difference_has_a_remedy(difference, sentence, remedy):
+    assert (Difference(*difference).sentence, Difference(*difference).remedy) == (sentence, remedy)
+
+
+@pytest.mark.usefixtures("sums_alone")
 def test_a_constant_is_a_formula():
     assert formula_of(constant, "info_nce").formula == "L = <<1>>, s: cosines"
 
 
+@pytest.mark.usefixtures("sums_alone")
 def test_float32_is_measured_as_far_as_it_goes():
     _, program, formula = WRONG["positive_counted_three_times"]
     diagnosis = formula_of(program, "info_nce", dtype="float32")
     assert diagnosis.formula == f"L = {formula}"
 
 
+@pytest.mark.usefixtures("sums_alone")
 def test_a_fixed_temperature_is_a_number():
     _, program, _ = WRONG["positive_counted_three_times"]
     diagnosis = formula_of(program, "info_nce", temperature=0.5)
@@ -233,11 +261,10 @@ def test_a_formula_in_latex():
 @pytest.mark.parametrize(("takes", "printed"), [(None, True), ({"margin", "fallback"}, True), ({"margin"}, False)])
 def test_no_formula_is_of_what_the_target_does_not_take(monkeypatch, takes, printed):
     """Called with nothing else, a target without a fallback would differ from the reference with one."""
-    shown = "L = 1", "L = 0", ("1, in the reference 0",)
+    shown = "L = 1", "L = 0", (Difference("1", "0"),)
     tried = [(None, {"margin": 0.25, "fallback": "linear"}, shown)]
-    monkeypatch.setattr(measured_module, "compositions", lambda *args: tried)
     trial = measured_module.Trial(14, 0.0, 1.0, (4, 70), (0.1, 1.0))
     monkeypatch.setattr(measured_module, "confirmed", lambda *args: trial)
     calls = Calls(lambda probe: Outcome(1.0), "float64", "mean")
-    diagnosis = measured_module._composed(calls, nceref.get_loss("arcface").declaration, {}, takes)
+    diagnosis = measured_module._composed(calls, nceref.get_loss("arcface").declaration, iter(tried), {}, takes)
     assert (diagnosis is not None) == printed

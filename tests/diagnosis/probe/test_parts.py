@@ -38,7 +38,7 @@ def test_parts_make_up_the_reference(name):
         assert made is not None
         for reduction in ("mean", "sum") if loss.has_rows else ("mean",):
             y = float(bound_loss(loss, (), inputs).evaluate(reduction).value(reduction))
-            assert TargetCall(made, y, 0.0, {}).value(parts(name, inputs, reduction), {}) == pytest.approx(y, rel=1e-13)
+            assert TargetCall(parts(name, inputs, reduction), made, y, 0.0, {}).tried({}) == pytest.approx(y, rel=1e-13)
 
 
 PROGRAMS = []
@@ -175,15 +175,27 @@ def test_the_part_that_differs_is_measured(loss, settings, function, difference)
     assert diagnosis.fix
 
 
+def three_at_once(z1, z2, temperature):
+    z, n = unit(np.concatenate([z1, z2])), len(z1)
+    s = z @ z.T
+    return np.sum(log_sum(s) - s[np.arange(2 * n), np.roll(np.arange(2 * n), n)]) / n**2
+
+
+def test_three_parts_that_differ_at_once_are_measured():
+    diagnosis = diagnosis_of("nt_xent", {}, three_at_once)
+    assert diagnosis.formula.count("<<") == 3
+    assert "<<L = sum_i L_i/N^2>>" in diagnosis.formula
+    assert "<<Z_i over all candidates, the anchor itself as well>>" in diagnosis.formula
+    assert "<<l_ij = as in the reference, times T>>" in diagnosis.formula
+    assert diagnosis.fix.count("in the place of") == 3
+
+
 def test_rows_that_are_added_up_are_measured_as_well():
     def without_class_zero(logits, target, temperature):
         return surprise(logits / temperature, target) * (target != 0)
 
     diagnosis = diagnosis_of("cross_entropy", {}, without_class_zero, "none")
-    assert (
-        "different: L = N times rows of class 0 left out, over all, in the reference L = sum_i L_i"
-        in diagnosis.sentence
-    )
+    assert "different: L = rows of class 0 left out, added up, in the reference L = sum_i L_i" in diagnosis.sentence
 
 
 def test_a_number_that_follows_an_expression_is_not_given_up_after_four_places():

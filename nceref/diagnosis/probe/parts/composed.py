@@ -1,6 +1,8 @@
 """The formula of a target as the reference with some of its parts done otherwise."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -8,10 +10,10 @@ import numpy as np
 from nceref.diagnosis.probe.calls import Calls, NoNumber, drawn_as_trained, drawn_together, random_rows
 from nceref.diagnosis.probe.parts.formula import Composition, lines
 from nceref.diagnosis.probe.parts.layouts import parts, works
-from nceref.diagnosis.probe.parts.search import TargetCall, effort, explained
-from nceref.diagnosis.probe.parts.work import LossPart
+from nceref.diagnosis.probe.parts.search import Replacement, TargetCall, effort, one_change, several_changes
 from nceref.diagnosis.probe.recover import LENGTHS, SHARES, SIZES, TEMPERATURES, scalars
 from nceref.diagnosis.probe.sheet import Sheet, sheet_or_inputs
+from nceref.diagnosis.probe.words import Lines
 from nceref.errors import InputError
 from nceref.spec import Loss
 
@@ -45,36 +47,54 @@ _DEPARTS, _CHOICES, _SEARCHES = 100.0, 8, 2
 """How much farther than rounding the reference must be; how many formulas are tried on fresh calls, and of
 how many variants of the loss."""
 
-Explained = tuple[Composition, Mapping[str, Any], tuple[str, str, tuple[str, ...]]]
+Explained = tuple[Composition, Mapping[str, Any], Lines]
 
 
-def compositions(calls: Calls, loss: Loss, settings: Mapping[str, Any]) -> Iterator[Explained]:
+def compositions(calls: Calls, loss: Loss, settings: Mapping[str, Any]) -> tuple[Iterator[Explained], ...]:
     """Formulas that predict the calls they were looked for on, with the settings that they were called with.
 
-    `settings`: what is set in every call. `settings`: with what the variant of the loss sets. `lines`: the target's
-    formula, the reference's, and what differs.
+    `settings`: what is set in every call. Result: those with one change, and then, of the same calls, those with
+    several; each with what the variant of the loss sets and the lines of `formula.lines`.
     """
-    searched = 0
+    searches: list[_Search] = []
+    return _formulas(calls, _searches(calls, loss, settings, searches), one_change), _formulas(
+        calls, searches, several_changes
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """Calls of one variant of a loss, and what is tried at most."""
+
+    given: Mapping[str, Any]
+    batches: Sequence[TargetCall]
+    most: float
+
+
+def _searches(calls: Calls, loss: Loss, settings: Mapping[str, Any], kept: list[_Search]) -> Iterator[_Search]:
     usual, large = (*SIZES, *MORE, *TRAINED), (*LARGE, *MORE, *SIZES)
-    for sizes, left in ((usual, EFFORT), (large, EFFORT_OF_LARGE)):
+    for sizes, most in ((usual, EFFORT), (large, EFFORT_OF_LARGE)):
         for given in _variants(loss, settings):
             try:
-                made, batches = _batches(calls, loss, given, sizes)
+                batches = _batches(calls, loss, given, sizes)
             except (NoNumber, InputError):
                 continue
             # What no case shows is looked for on larger ones.
-            if made is None or not _departs(made, batches[0]):
-                continue
-            for number, choice in enumerate(explained(made, batches, left)):
-                yield Composition(calls.reduction, choice), given, lines(made, choice)
-                if number + 1 >= _CHOICES:
-                    break
-            left -= effort(batches)
-            if left < 0:
-                calls.limit = calls.limit or f"{EFFORT:,.0f} evaluations of parts of the loss"
-            searched += 1
-            if searched == _SEARCHES:
-                return
+            if batches and _departs(batches[0]):
+                kept.append(_Search(given, batches, most))
+                yield kept[-1]
+                if len(kept) == _SEARCHES:
+                    return
+
+
+def _formulas(
+    calls: Calls, searches: Iterable[_Search], how: Callable[..., Iterator[Replacement]]
+) -> Iterator[Explained]:
+    for one in searches:
+        for choice in islice(how(one.batches, one.most), _CHOICES):
+            yield Composition(calls.reduction, choice), one.given, lines(one.batches[0].parts, choice)
+        if effort(one.batches) > one.most:
+            calls.limit = calls.limit or f"{EFFORT:,.0f} evaluations of parts of the loss"
 
 
 def _variants(loss: Loss, settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -88,22 +108,19 @@ def _variants(loss: Loss, settings: Mapping[str, Any]) -> Iterator[dict[str, Any
 
 def _batches(
     calls: Calls, loss: Loss, settings: Mapping[str, Any], sizes: Sequence[Mapping[str, int]]
-) -> tuple[tuple[LossPart, ...] | None, list[TargetCall]]:
-    """The parts and a batch for each size, one that the reference fails first; no parts where they do not fit."""
+) -> list[TargetCall]:
+    """A call of each size, one that the reference fails first; none where the loss has no parts."""
     rng = np.random.default_rng(0)
-    made: tuple[LossPart, ...] | None = None
     batches = []
     for number, size in enumerate(sizes):
         k = number % len(TEMPERATURES)
         warm = SHARP if size is LARGE[-1] else COOL if size in TRAINED else TEMPERATURES[k]
         one = sheet_or_inputs(loss, settings, size, scalars(loss, warm, SHARES[k]), 10 + number)
-        batch, made = _batch(calls, one, rng, _drawn(size, number))
+        batch = _batch(calls, one, rng, _drawn(size, number))
         if batch is None:
-            return None, []
+            return []
         batches.append(batch)
-    assert made is not None
-    batches.sort(key=lambda b: (not _departs(made, b), b.works[0].own.size))
-    return made, batches
+    return sorted(batches, key=lambda b: (not _departs(b), b.works[0].own.size))
 
 
 def _drawn(size: Mapping[str, int], number: int) -> Callable[[Sheet, Any, Any], Any]:
@@ -112,18 +129,17 @@ def _drawn(size: Mapping[str, int], number: int) -> Callable[[Sheet, Any, Any], 
     return drawn_together if size in MORE or number % 2 else (lambda one, x, rng: x)
 
 
-def _batch(
-    calls: Calls, one: Sheet, rng: Any, drawn: Callable[[Sheet, Any, Any], Any]
-) -> tuple[TargetCall | None, tuple[LossPart, ...] | None]:
+def _batch(calls: Calls, one: Sheet, rng: Any, drawn: Callable[[Sheet, Any, Any], Any]) -> TargetCall | None:
     x = random_rows(one, int(one.symbols.get("D", 0)), rng, LENGTHS)
     x = calls.rows(drawn(one, x, rng))
     inputs = one.call(x)
     work = works(one.loss.name, inputs)
     if work is None:
-        return None, None
+        return None
     y = calls.value(one, x)
-    return TargetCall(work, y, calls.noise(y), one.quantities), parts(one.loss.name, inputs, calls.reduction)
+    made = parts(one.loss.name, inputs, calls.reduction)
+    return TargetCall(made, work, y, calls.noise(y), one.quantities)
 
 
-def _departs(made: Sequence[LossPart], batch: TargetCall) -> bool:
-    return abs(batch.tried(made, {}) - batch.y) > _DEPARTS * batch.room
+def _departs(batch: TargetCall) -> bool:
+    return abs(batch.reference - batch.y) > _DEPARTS * batch.room

@@ -11,7 +11,7 @@ from nceref.diagnosis.probe.parts.layouts import parts, works
 from nceref.diagnosis.probe.parts.search import Replacement, TargetCall
 from nceref.diagnosis.probe.parts.work import LossPart
 from nceref.diagnosis.probe.sheet import Sheet
-from nceref.diagnosis.probe.words import MARK, written
+from nceref.diagnosis.probe.words import MARK, Difference, Lines, written
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,14 +36,14 @@ class Composition:
             made = works(sheet.loss.name, inputs)
             if made is None:
                 return np.full(len(xs), np.nan)
-            batch = TargetCall(made, 0.0, 0.0, {})
+            batch = TargetCall(parts(sheet.loss.name, inputs, self.reduction), made, 0.0, 0.0, {})
             with np.errstate(all="ignore"):
-                out.append(batch.tried(parts(sheet.loss.name, inputs, self.reduction), dict(self.choice.changes), c))
+                out.append(batch.tried(dict(self.choice.changes), c))
         return np.array(out)
 
 
-def lines(made: Sequence[LossPart], choice: Replacement) -> tuple[str, str, tuple[str, ...]]:
-    """The target's formula and the reference's, with what differs marked, and the differences in words."""
+def lines(made: Sequence[LossPart], choice: Replacement) -> Lines:
+    """The target's formula and the reference's, with what differs marked, and the differences."""
     changes: Mapping[int, int] = dict(choice.changes)
     constant = written(choice.constant) if choice.constant is not None else ""
     constant = f"({constant})" if " " in constant or "/" in constant else constant
@@ -54,7 +54,7 @@ def lines(made: Sequence[LossPart], choice: Replacement) -> tuple[str, str, tupl
             continue
         if k in changes:
             other = part.symbol + part.ways[changes[k]].text.replace("{c}", constant)
-            words.append(f"{other}, in the reference {usual}")
+            words.append(Difference(other, usual))
             other, usual = (MARK[0] + x + MARK[1] for x in (other, usual))
         else:
             other = usual

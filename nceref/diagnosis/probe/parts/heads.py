@@ -1,287 +1,308 @@
-"""How a row loss is made of logits, positives and denominator."""
+"""How a row loss is made of logits, positives and denominator: probabilities of the positives, and what joins them."""
 
 from collections.abc import Callable
-from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
-from nceref.diagnosis.probe.parts.work import REAL, PartWay, Work, log_of, log_sum
+from nceref.diagnosis.probe.parts.work import INTEGER, REAL, LossPart, PartWay, Work, log_of, log_sum
 
-Head = Callable[[Work, float], Any]
-
-
-class _Row:
-    """What most heads need: log-probabilities of all pairs, and the positives."""
-
-    def __init__(self, w: Work) -> None:
-        self.w = w
-        self.x, self.y = w["logits"]
-        self.q = w["positives"]
-        self.terms = w["denominator"]
-        self.log_z = log_sum(self.terms)
-        self.log_p = np.where(self.q != 0, self.y - self.log_z[:, None], 0.0)
-        self.total = np.sum(self.q, axis=1)
-        self.over = np.where(self.total > 0, self.total, 1.0)
-
-    @cached_property
-    def negatives(self) -> Any:
-        """Logarithm of the denominator without positives."""
-        m = self.x.shape[1]
-        mask = np.ones(self.terms.shape, dtype=bool)
-        mask[:, :m] = self.q == 0
-        return log_sum(np.where(mask, self.terms, -np.inf))
-
-    def mean(self, of: Any) -> Any:
-        return np.sum(np.where(self.q != 0, self.q * of, 0.0), axis=1) / self.over
-
-    def sum(self, of: Any) -> Any:
-        return np.sum(np.where(self.q != 0, self.q * of, 0.0), axis=1)
-
-    @cached_property
-    def positive(self) -> Any:
-        """Logarithm of the weighted sum of the positives."""
-        return log_sum(self.y + log_of(np.maximum(self.q, 0)))
-
-    @cached_property
-    def p(self) -> Any:
-        return np.exp(self.log_p)
-
-    @cached_property
-    def top(self) -> Any:
-        return np.max(self.x, axis=1)
+Of = Callable[[Work, float], Any]
 
 
-# Solving for a constant asks the same logits some hundred times.
-_row = lru_cache(maxsize=16)(_Row)
+def _z(w: Work) -> Any:
+    """Logarithms of the denominators, a column."""
+    return log_sum(w["denominator"])[:, None]
 
 
-def _softplus(x: Any) -> Any:
-    return np.logaddexp(0, x)
+def _y(w: Work) -> Any:
+    return w["logits"][1]
 
 
-def _focal(log_p: Any, power: float) -> Any:
-    return -((1 - np.exp(log_p)) ** power) * log_p
+def _top(w: Work) -> Any:
+    """The largest logit of each row, a column."""
+    return np.max(w["logits"][0], axis=1, keepdims=True)
 
 
-BASES: dict[str, Callable[[_Row], Any]] = {
-    "mean": lambda r: -r.mean(r.log_p),
-    "sum": lambda r: -r.sum(r.log_p),
-    "in": lambda r: np.log(r.over) - r.positive + r.log_z,
-}
-BASE_TEXTS = {
-    "mean": "-mean_p log( e^(l_ip) / Z_i )",
-    "sum": "-sum_p q_ip log( e^(l_ip) / Z_i )",
-    "in": "-log( mean_p e^(l_ip) / Z_i )",
-}
-HEADS: tuple[tuple[str, Callable[[_Row, float], Any], str], ...] = (
-    ("-mean_p log( e^(l_ip) / Z_i )", lambda r, c: -r.mean(r.log_p), ""),
-    ("-sum_p q_ip log( e^(l_ip) / Z_i )", lambda r, c: -r.sum(r.log_p), ""),
-    ("-log( mean_p e^(l_ip) / Z_i )", lambda r, c: np.log(r.over) - r.positive + r.log_z, ""),
-    ("-log( sum_p e^(l_ip) / Z_i )", lambda r, c: -r.positive + r.log_z, ""),
-    ("log Z_i - sum_p q_ip l_ip", lambda r, c: r.log_z - r.sum(r.y), ""),
-    ("-sum_p q_ip l_ip/(|P(i)| + 1) + log Z_i", lambda r, c: r.log_z - r.sum(r.y) / (r.total + 1), ""),
-    ("-sum_p q_ip log( e^(l_ip) / Z_i )/(|P(i)| + 1)", lambda r, c: -r.sum(r.log_p) / (r.total + 1), ""),
-    ("-sum_p q_ip log( e^(l_ip) / Z_i )/N", lambda r, c: -r.sum(r.log_p) / r.w.samples, ""),
-    ("-sum_p q_ip log( e^(l_ip) / Z_i )/sqrt(|P(i)|)", lambda r, c: -r.sum(r.log_p) / np.sqrt(r.over), ""),
-    ("-sum_p q_ip log( e^(l_ip) / Z_i )/|P(i)|^2", lambda r, c: -r.sum(r.log_p) / r.over**2, ""),
-    ("-sum_p q_ip log( e^(l_ip) / Z_i ) over the mean of |P|", lambda r, c: -r.sum(r.log_p) / np.mean(r.over), ""),
-    ("-sum_p q_ip log( e^(l_ip) / Z_i ) over the number of classes in the batch", lambda r, c: -r.sum(r.log_p)
-     / len(np.unique(r.w.labels)), ""),
-    ("-log( sum_p e^(l_ip) / Z_i ) + log of the number of classes in the batch", lambda r, c: -r.positive + r.log_z
-     + np.log(len(np.unique(r.w.labels))), ""),
-    ("-log( sum_p e^(l_ip) / Z_i )/|P(i)|", lambda r, c: (-r.positive + r.log_z) / r.over, ""),
-    ("-log( mean_p e^(l_ip) / Z_i )/|P(i)|", lambda r, c: (np.log(r.over) - r.positive + r.log_z) / r.over, ""),
-    ("-log( sum_p e^(l_ip) / Z_i ) + log N", lambda r, c: -r.positive + r.log_z + np.log(r.w.samples), ""),
-    ("-log( max_p e^(l_ip) / Z_i )", lambda r, c: -np.max(np.where(r.q > 0, r.y, -np.inf), axis=1) + r.log_z, ""),
-    ("-log( min_p e^(l_ip) / Z_i )", lambda r, c: -np.min(np.where(r.q > 0, r.y, np.inf), axis=1) + r.log_z, ""),
-    ("-mean_p e^(l_ip)/Z_i", lambda r, c: -r.mean(r.p), ""),
-    ("-sum_p e^(l_ip)/Z_i", lambda r, c: -r.sum(r.p), ""),
-    ("1 - mean_p e^(l_ip)/Z_i", lambda r, c: 1 - r.mean(r.p), ""),
-    ("mean_p (1 - e^(l_ip)/Z_i)^2", lambda r, c: r.mean((1 - r.p) ** 2), ""),
-    ("-mean_p log( e^(l_ip) / Z_i + {c} )", lambda r, c: -r.mean(np.log(r.p + c)), REAL),
-    ("-mean_p log( max(e^(l_ip) / Z_i, {c}) )", lambda r, c: -r.mean(np.log(np.maximum(r.p, c))), REAL),
-    ("-mean_p log( e^(l_ip) / Z_i held between {c} and 1 - {c} )", lambda r, c: -r.mean(np.log(np.clip(r.p, c, 1 - c))),
-     REAL),
-    ("-mean_p log( e^(l_ip) / (Z_i + {c}) + {c} )", lambda r, c: -r.mean(np.log(
-        np.exp(r.y) / (np.exp(r.log_z)[:, None] + c) + c)), REAL),
-    ("-mean_p log( (e^(l_ip) + {c}) / (Z_i + {c}) )", lambda r, c: -r.mean(np.log(
-        (np.exp(r.y) + c) / (np.exp(r.log_z)[:, None] + c))), REAL),
-    ("-mean_p log( (e^(l_ip) + {c}) / Z_i )", lambda r, c: -r.mean(np.log(np.exp(r.y) + c) - r.log_z[:, None]), REAL),
-    ("-mean_p log( e^(l_ip) / (Z_i + {c}) )", lambda r, c: -r.mean(r.y - np.log(np.exp(r.log_z) + c)[:, None]), REAL),
-    ("-mean_p log( e^(l_ip - M_i) / (Z_i e^(-M_i) + {c}) + {c} ), M_i the largest logit", lambda r, c: -r.mean(np.log(
-        np.exp(r.y - r.top[:, None]) / (np.exp(r.log_z - r.top)[:, None] + c) + c)), REAL),
-    ("-mean_p log( e^(l_ip) / max(Z_i, {c}) )", lambda r, c: -r.mean(r.y - np.maximum(r.log_z, np.log(c))[:, None]),
-     REAL),
-    ("-mean_p (1 - p_ip)^2 log p_ip, p_ip = e^(l_ip)/Z_i", lambda r, c: r.mean(_focal(r.log_p, 2)), ""),
-    ("-mean_p (1 - p_ip)^{c} log p_ip, p_ip = e^(l_ip)/Z_i", lambda r, c: r.mean(_focal(r.log_p, c)), REAL),
-    ("-{c} mean_p (1 - p_ip)^2 log p_ip, p_ip = e^(l_ip)/Z_i", lambda r, c: c * r.mean(_focal(r.log_p, 2)), REAL),
-    ("-mean_p p_ip^{c} log p_ip, p_ip = e^(l_ip)/Z_i", lambda r, c: -r.mean(r.p**c * r.log_p), REAL),
-    ("mean_p (1 - p_ip^{c})/{c}, p_ip = e^(l_ip)/Z_i", lambda r, c: r.mean((1 - r.p**c) / c), REAL),
-    ("-mean_p log( p_ip - m ), p_ip = e^(l_ip)/Z_i", lambda r, c: -r.mean(np.log(r.p - _margin(r))), ""),
-    ("-mean_p log( max(p_ip - m, {c}) ), p_ip = e^(l_ip)/Z_i", lambda r, c: -r.mean(np.log(
-        np.maximum(r.p - _margin(r), c))), REAL),
-    ("-mean_p log p_ip + m, p_ip = e^(l_ip)/Z_i", lambda r, c: -r.mean(r.log_p) + _margin(r), ""),
-    ("-mean_p log p_ip - m, p_ip = e^(l_ip)/Z_i", lambda r, c: -r.mean(r.log_p) - _margin(r), ""),
-    ("log( sum_k e^(p_ik - m [k = y]) ) - p_iy + m, p_ik = e^(l_ik)/Z_i", lambda r, c: _again(r, _margin(r)), ""),
-    ("log( sum_k e^(s (p_ik - m [k = y])) ) - s (p_iy - m), p_ik = e^(l_ik)/Z_i", lambda r, c: _again(
-        r, _margin(r), r.w.sharp), ""),
-    ("log( sum_k e^(p_ik) ) - p_iy, p_ik = e^(l_ik)/Z_i", lambda r, c: _again(r, 0.0), ""),
-    ("log(1 + sum_n e^(l_in) sum_p e^(-l_ip))", lambda r, c: _softplus(r.negatives + _minus(r)), ""),
-    ("log(1 + sum_n e^(l_in)/sum_p e^(l_ip))", lambda r, c: _softplus(r.negatives - r.positive), ""),
-    ("log(1 + sum_n e^(l_in)) + log(1 + sum_p e^(-l_ip))", lambda r, c: _softplus(r.negatives) + _softplus(_minus(r)),
-     ""),
-    ("-mean_p log( e^(l_ip) / (e^(l_ip) + sum_n e^(l_in)) )", lambda r, c: r.mean(_softplus(
-        r.negatives[:, None] - r.y)), ""),
-    ("-sum_p q_ip log( e^(l_ip) / (e^(l_ip) + sum_n e^(l_in)) )", lambda r, c: r.sum(_softplus(
-        r.negatives[:, None] - r.y)), ""),
-    ("-log( mean_p e^(l_ip) / (mean_p e^(l_ip) + sum_n e^(l_in)) )", lambda r, c: _softplus(
-        r.negatives - r.positive + np.log(r.over)), ""),
-    ("-log( sum_p e^(l_ip) / sum_n e^(l_in) )", lambda r, c: r.negatives - r.positive, ""),
-    ("-mean_p log( e^(l_ip) / sum_n e^(l_in) )", lambda r, c: r.negatives - r.mean(r.y), ""),
-    ("-log( e^(mean_p l_ip) / (e^(mean_p l_ip) + sum_n e^(l_in)) )", lambda r, c: _softplus(r.negatives - r.mean(r.y)),
-     ""),
-    ("log(1 + sum_n e^(l_in))", lambda r, c: _softplus(r.negatives), ""),
-    ("sum_j log(1 + e^(l_ij)) over negatives and log(1 + e^(-l_ip))", lambda r, c: _bce(r, 1.0), ""),
-    ("mean of log(1 + e^(l_ij)) over negatives and log(1 + e^(-l_ip)) over positives", lambda r, c: _bce(r, None), ""),
-    ("mean_j of log(1 + e^(l_ij)) for negatives and log(1 + e^(-l_ij)) for positives", lambda r, c: _bce(r, 0.0), ""),
-    ("-log(1 - p_in) summed over negatives, and -log p_ip", lambda r, c: _one_minus(r), ""),
-    ("max(0, {c} - l_ip + max_n l_in)", lambda r, c: np.maximum(0, c - r.mean(r.y) + _hard(r)), REAL),
-    ("mean_n max(0, {c} - l_ip + l_in)", lambda r, c: _hinge(r, c), REAL),
-    ("log Z_i, the largest logit never added back, - l_ip", lambda r, c: r.log_z - r.top - r.mean(r.y), ""),
-    ("log Z_i - l_ip + M_i, M_i the largest logit", lambda r, c: r.log_z - r.mean(r.y) + r.top, ""),
-    ("log Z_i - l_ip less M, M the largest logit of all", lambda r, c: r.log_z - r.mean(r.y) - np.max(r.x), ""),
-    ("log Z_i - l_ip plus M, M the largest logit of all", lambda r, c: r.log_z - r.mean(r.y) + np.max(r.x), ""),
-    ("log( 1 + Z_i e^(-M_i) ) + M_i - l_ip, M_i the largest logit", lambda r, c: _softplus(r.log_z - r.top) + r.top
-     - r.mean(r.y), ""),
-    ("log( e^(l_ip) + Z_i e^(-M_i) ) - l_ip, M_i the largest logit", lambda r, c: np.logaddexp(
-        r.mean(r.y), r.log_z - r.top) - r.mean(r.y), ""),
-    ("log( e^(l_ip - M_i) + sum_n e^(l_in) ) + M_i - l_ip", lambda r, c: np.logaddexp(
-        r.mean(r.y) - r.top, r.negatives) + r.top - r.mean(r.y), ""),
-    ("log( e^(l_ip - M_i) + sum_n e^(l_in) ) - (l_ip - M_i)", lambda r, c: np.logaddexp(
-        r.mean(r.y) - r.top, r.negatives) - r.mean(r.y) + r.top, ""),
-    ("log( 1 + sum_n e^(l_in) ) - (l_ip - M_i), M_i the largest logit", lambda r, c: _softplus(r.negatives)
-     - r.mean(r.y) + r.top, ""),
-    ("log( 1 + sum_n e^(l_in - l_ip) ), log(1 + e^(-M_i)) more", lambda r, c: _softplus(r.negatives - r.positive)
-     + _softplus(-r.top), ""),
-    ("-mean_p log p_ip + sum_j q log q", lambda r, c: -r.sum(r.log_p) + np.sum(
-        np.where(r.q > 0, r.q * log_of(r.q), 0), 1), ""),
-    ("-sum_p q_ip log p_ip - entropy of p", lambda r, c: -r.sum(r.log_p) + _entropy(r), ""),
-    ("-sum_p q_ip log p_ip + 0.1 times the entropy of p", lambda r, c: -r.sum(r.log_p) - 0.1 * _entropy(r), ""),
-    ("-sum_p q_ip log p_ip + {c} times sum_j p log p", lambda r, c: -r.sum(r.log_p) + c * _entropy(r), REAL),
-    ("-sum_p q_ip log p_ip + {c} (log Z_i)^2", lambda r, c: -r.sum(r.log_p) + c * r.log_z**2, REAL),
-    ("-sum_p q_ip log p_ip + {c} mean_j l_ij^2", lambda r, c: -r.sum(r.log_p) + c * np.mean(r.x**2, axis=1), REAL),
-    ("-sum_p q_ip log p_ip + {c} mean_j s_ij^2", lambda r, c: -r.sum(r.log_p) + c * np.mean(
-        r.w["similarities"] ** 2, axis=1), REAL),
-    ("{c} log Z_i - l_ip", lambda r, c: c * r.log_z - r.mean(r.y), REAL),
-    ("log Z_i - {c} l_ip", lambda r, c: r.log_z - c * r.mean(r.y), REAL),
-    ("T log Z_i - l_ip", lambda r, c: r.log_z / r.w.sharp - r.mean(r.y), ""),
-    ("log Z_i/T - l_ip", lambda r, c: r.log_z * r.w.sharp - r.mean(r.y), ""),
-    ("log Z_i - T l_ip", lambda r, c: r.log_z - r.mean(r.y) / r.w.sharp, ""),
-    ("log Z_i - l_ip/T", lambda r, c: r.log_z - r.mean(r.y) * r.w.sharp, ""),
-    ("Z_i - l_ip", lambda r, c: np.exp(r.log_z) - r.mean(r.y), ""),
-    ("Z_i/e^(l_ip)", lambda r, c: r.mean(np.exp(-r.log_p)), ""),
-    ("log(1 + Z_i/e^(l_ip))", lambda r, c: r.mean(np.log1p(np.exp(-r.log_p))), ""),
-    ("log Z_i", lambda r, c: r.log_z, ""),
-    ("-l_ip", lambda r, c: -r.mean(r.y), ""),
-    ("log Z_i - l_ip less log of the number of candidates", lambda r, c: -r.mean(r.log_p) - np.log(
-        np.sum(np.isfinite(r.terms), 1)), ""),
-    ("log(Z_i) - l_ip in base 2", lambda r, c: -r.mean(r.log_p) / np.log(2), ""),
-    ("log(Z_i) - l_ip in base 10", lambda r, c: -r.mean(r.log_p) / np.log(10), ""),
-    ("log( Z_i rounded to float16 ) - l_ip", lambda r, c: np.log(np.float16(np.exp(r.log_z)).astype(float))
-     - r.mean(r.y), ""),
-    ("(log Z_i) rounded to float16, - l_ip", lambda r, c: np.float16(r.log_z).astype(float) - r.mean(r.y), ""),
-    ("log Z_i - l_ip, both rounded to float16", lambda r, c: np.float16(r.log_z).astype(float)
-     - np.float16(r.mean(r.y)).astype(float), ""),
-    ("log Z_i - l_ip rounded to {c} digits", lambda r, c: np.round(-r.mean(r.log_p), int(c)), "integer"),
-    ("log Z_i - sum_p l_ip over the largest |P|", lambda r, c: -r.sum(r.log_p) / np.max(r.over), ""),
-    ("-mean_p log( e^(l_ip) / Z_p )", lambda r, c: -r.mean(r.y - _of_positive(r)), ""),
-    ("the mean over p of -log( e^(l_ip) / Z_i ) and -log( e^(l_ip) / Z_p )", lambda r, c: -r.mean(
-        r.y - (r.log_z[:, None] + _of_positive(r)) / 2), ""),
-    ("-log( e^(l_ip) / (Z_i + Z_p) )", lambda r, c: -r.mean(r.y - np.logaddexp(r.log_z[:, None], _of_positive(r))), ""),
-    ("-mean_p log( e^(l_ip) / (sum of all Z) )", lambda r, c: -r.mean(r.y - log_sum(r.log_z)), ""),
-    ("-log( sum of all e^(l_ip) / sum of all Z )", lambda r, c: log_sum(r.log_z) - log_sum(r.positive) + 0 * r.log_z,
-     ""),
-    ("log Z_i - the mean of all l_ip", lambda r, c: r.log_z - np.mean(r.mean(r.y)), ""),
-    ("-log( sum of all e^(l_ip) / Z_i )", lambda r, c: r.log_z - log_sum(r.positive), ""),
-    ("log Z_0 - l_ip", lambda r, c: r.log_z[0] - r.mean(r.y), ""),
-    ("log of the mean Z - l_ip", lambda r, c: log_sum(r.log_z) - np.log(len(r.log_z)) - r.mean(r.y), ""),
-)  # fmt: skip
+def _candidates(w: Work) -> Any:
+    """Terms of the denominator but those that are beside the logits."""
+    return w["denominator"][:, : w["logits"][0].shape[1]]
 
 
-def _margin(r: _Row) -> float:
-    return float(r.w.scalars["margin"])
+def _negatives(w: Work) -> Any:
+    """Logarithms of the denominators without positives, a column."""
+    positive = np.zeros(w["denominator"].shape, dtype=bool)
+    positive[:, : w["positives"].shape[1]] = w["positives"] != 0
+    return log_sum(np.where(positive, -np.inf, w["denominator"]))[:, None]
 
 
-def _minus(r: _Row) -> Any:
-    return log_sum(np.where(r.q > 0, -r.y, -np.inf))
-
-
-def _of_positive(r: _Row) -> Any:
-    """Denominators of the candidates as anchors, a row."""
-    if r.log_z.size != r.x.shape[1]:
+def _of_positive(w: Work) -> Any:
+    """Logarithms of the denominators of the candidates as anchors, a row."""
+    z = log_sum(w["denominator"])
+    if z.size != w["logits"][0].shape[1]:
         raise ValueError
-    return r.log_z[None, :]
+    return z[None, :]
 
 
-def _again(r: _Row, margin: float, scale: float = 1.0) -> Any:
-    """Cross-entropy of the probabilities, less a margin for the target."""
-    p = np.exp(r.terms[:, : r.x.shape[1]] - r.log_z[:, None])
-    x = scale * (p - margin * (r.q > 0))
-    return log_sum(x) - np.sum(r.q * x, axis=1)
+def _all_positives(w: Work) -> Any:
+    return log_sum(log_sum(_y(w) + log_of(np.maximum(w["positives"], 0))))
 
 
-def _bce(r: _Row, weight: float | None) -> Any:
-    inside = np.isfinite(r.terms[:, : r.x.shape[1]]) & (r.q == 0)
-    push, pull = np.where(inside, _softplus(r.x), 0.0), np.where(r.q > 0, _softplus(-r.y), 0.0)
-    if weight is None:
-        return np.sum(push, 1) / np.maximum(np.sum(inside, 1), 1) + np.sum(pull, 1) / np.maximum(np.sum(r.q > 0, 1), 1)
-    total = np.sum(push, axis=1) + np.sum(pull, axis=1)
-    return total if weight else total / np.maximum(np.sum(inside | (r.q > 0), axis=1), 1)
+def _margin(w: Work) -> float:
+    return float(w.scalars["margin"])
 
 
-def _one_minus(r: _Row) -> Any:
-    p = np.exp(r.terms[:, : r.x.shape[1]] - r.log_z[:, None])
-    return -r.mean(r.log_p) - np.sum(np.where(r.q == 0, np.log1p(-np.where(r.q == 0, p, 0.0)), 0.0), axis=1)
+def _twice(w: Work, margin: float = 0.0, scale: float = 1.0) -> Any:
+    """Log-softmax of the probabilities, less a margin for the positives."""
+    x = scale * (np.exp(_candidates(w) - _z(w)) - margin * (w["positives"] > 0))
+    return x - log_sum(x)[:, None]
 
 
-def _hard(r: _Row) -> Any:
-    return np.max(np.where(r.q == 0, r.terms[:, : r.x.shape[1]], -np.inf), axis=1)
+def _half(x: Any) -> Any:
+    return np.float16(x).astype(float)
 
 
-def _hinge(r: _Row, c: float) -> Any:
-    inside = np.isfinite(r.terms[:, : r.x.shape[1]]) & (r.q == 0)
-    gap = np.maximum(0, c - r.mean(r.y)[:, None] + r.x)
-    return np.sum(np.where(inside, gap, 0), axis=1) / np.maximum(np.sum(inside, axis=1), 1)
+PROBABILITIES: tuple[tuple[str, Of, str], ...] = (
+    ("e^(l_ip)/Z_i", lambda w, c: _y(w) - _z(w), ""),
+    # Constants that keep a logarithm finite, in every place where one is met in public code.
+    ("e^(l_ip)/Z_i + {c}", lambda w, c: np.log(np.exp(_y(w) - _z(w)) + c), REAL),
+    ("max(e^(l_ip)/Z_i, {c})", lambda w, c: np.log(np.maximum(np.exp(_y(w) - _z(w)), c)), REAL),
+    ("e^(l_ip)/Z_i held between {c} and 1 - {c}", lambda w, c: np.log(np.clip(np.exp(_y(w) - _z(w)), c, 1 - c)), REAL),
+    ("e^(l_ip)/(Z_i + {c})", lambda w, c: _y(w) - np.log(np.exp(_z(w)) + c), REAL),
+    ("e^(l_ip)/max(Z_i, {c})", lambda w, c: _y(w) - np.maximum(_z(w), np.log(c)), REAL),
+    ("(e^(l_ip) + {c})/Z_i", lambda w, c: np.log(np.exp(_y(w)) + c) - _z(w), REAL),
+    ("(e^(l_ip) + {c})/(Z_i + {c})", lambda w, c: np.log((np.exp(_y(w)) + c) / (np.exp(_z(w)) + c)), REAL),
+    ("e^(l_ip)/(Z_i + {c}) + {c}", lambda w, c: np.log(np.exp(_y(w)) / (np.exp(_z(w)) + c) + c), REAL),
+    ("e^(l_ip - M_i)/(Z_i e^(-M_i) + {c}) + {c}, M_i the largest logit", lambda w, c: np.log(
+        np.exp(_y(w) - _top(w)) / (np.exp(_z(w) - _top(w)) + c) + c), REAL),
+    # A margin of the probability in place of the cosine.
+    ("e^(l_ip)/Z_i - m", lambda w, c: np.log(np.exp(_y(w) - _z(w)) - _margin(w)), ""),
+    ("max(e^(l_ip)/Z_i - m, {c})", lambda w, c: np.log(np.maximum(np.exp(_y(w) - _z(w)) - _margin(w), c)), REAL),
+    # A softmax of what is one already, as where a model ends in a softmax and the loss has its own.
+    ("e^(q_ip)/sum_k e^(q_ik), q_ik = e^(l_ik)/Z_i", lambda w, c: _twice(w), ""),
+    ("e^(q_ip)/sum_k e^(q_ik), q_ik = e^(l_ik)/Z_i - m [k = p]", lambda w, c: _twice(w, _margin(w)), ""),
+    ("e^(q_ip)/sum_k e^(q_ik), q_ik = s (e^(l_ik)/Z_i - m [k = p])", lambda w, c: _twice(w, _margin(w), w.sharp), ""),
+    # Who is in the denominator of one positive.
+    ("e^(l_ip)/(e^(l_ip) + sum_n e^(l_in))", lambda w, c: _y(w) - np.logaddexp(_y(w), _negatives(w)), ""),
+    ("e^(l_ip)/sum_n e^(l_in)", lambda w, c: _y(w) - _negatives(w), ""),
+    ("e^(l_ip)/(1 + sum_n e^(l_in))", lambda w, c: _y(w) - np.logaddexp(0, _negatives(w)), ""),
+    ("1/(1 + sum_n e^(l_in))", lambda w, c: 0 * _y(w) - np.logaddexp(0, _negatives(w)), ""),
+    ("e^(l_ip)/(1 + Z_i)", lambda w, c: _y(w) - np.logaddexp(0, _z(w)), ""),
+    ("e^(l_ip)/(e^(l_ip) + Z_i)", lambda w, c: _y(w) - np.logaddexp(_y(w), _z(w)), ""),
+    ("e^(l_ip)/Z_p", lambda w, c: _y(w) - _of_positive(w), ""),
+    ("e^(l_ip)/sqrt(Z_i Z_p)", lambda w, c: _y(w) - (_z(w) + _of_positive(w)) / 2, ""),
+    ("e^(l_ip)/(Z_i + Z_p)", lambda w, c: _y(w) - np.logaddexp(_z(w), _of_positive(w)), ""),
+    # Sums over the whole batch where one row is meant.
+    ("e^(l_ip) over the sum of all Z", lambda w, c: _y(w) - log_sum(_z(w)[:, 0]), ""),
+    ("e^(l_ip) over the mean of all Z", lambda w, c: _y(w) - log_sum(_z(w)[:, 0]) + np.log(len(_z(w))), ""),
+    ("e^(l_ip)/Z_0", lambda w, c: _y(w) - _z(w)[0], ""),
+    ("the sum of all e^(l_ip) over Z_i", lambda w, c: _all_positives(w) - _z(w) + 0 * _y(w), ""),
+    ("the sum of all e^(l_ip) over the sum of all Z", lambda w, c: _all_positives(w) - log_sum(_z(w)[:, 0]) + 0 * _y(w),
+     ""),
+    ("e^m/Z_i, m the mean of all l_ip", lambda w, c: np.mean(_mean(w, _y(w))) - _z(w) + 0 * _y(w), ""),
+    # A maximum that is subtracted in one place and not in the other, or added again in the wrong one.
+    ("e^(l_ip + M_i)/Z_i, M_i the largest logit", lambda w, c: _y(w) - _z(w) + _top(w), ""),
+    ("e^(l_ip - M_i)/Z_i, M_i the largest logit", lambda w, c: _y(w) - _z(w) - _top(w), ""),
+    ("e^(l_ip + M)/Z_i, M the largest logit of all", lambda w, c: _y(w) - _z(w) + np.max(w["logits"][0]), ""),
+    ("e^(l_ip - M)/Z_i, M the largest logit of all", lambda w, c: _y(w) - _z(w) - np.max(w["logits"][0]), ""),
+    ("e^(l_ip - M_i)/(1 + Z_i e^(-M_i)), M_i the largest logit", lambda w, c: _y(w) - _top(w) - np.logaddexp(
+        0, _z(w) - _top(w)), ""),
+    ("e^(l_ip)/(e^(l_ip) + Z_i e^(-M_i)), M_i the largest logit", lambda w, c: _y(w) - np.logaddexp(
+        _y(w), _z(w) - _top(w)), ""),
+    ("e^(l_ip - M_i)/(e^(l_ip - M_i) + sum_n e^(l_in)), M_i the largest logit", lambda w, c: _y(w) - _top(w)
+     - np.logaddexp(_y(w) - _top(w), _negatives(w)), ""),
+    ("e^(l_ip - M_i)/(1 + sum_n e^(l_in)), M_i the largest logit", lambda w, c: _y(w) - _top(w) - np.logaddexp(
+        0, _negatives(w)), ""),
+    ("e^(l_ip)/((e^(l_ip) + sum_n e^(l_in)) (1 + e^(-M_i))), M_i the largest logit", lambda w, c: _y(w) - np.logaddexp(
+        _y(w), _negatives(w)) - np.logaddexp(0, -_top(w)), ""),
+    # The temperature, or a factor, on one of both.
+    ("e^({c} l_ip)/Z_i", lambda w, c: c * _y(w) - _z(w), REAL),
+    ("e^(l_ip)/Z_i^{c}", lambda w, c: _y(w) - c * _z(w), REAL),
+    ("e^(T l_ip)/Z_i", lambda w, c: _y(w) / w.sharp - _z(w), ""),
+    ("e^(l_ip/T)/Z_i", lambda w, c: _y(w) * w.sharp - _z(w), ""),
+    ("e^(l_ip)/Z_i^T", lambda w, c: _y(w) - _z(w) / w.sharp, ""),
+    ("e^(l_ip)/Z_i^(1/T)", lambda w, c: _y(w) - _z(w) * w.sharp, ""),
+    ("e^(l_ip - Z_i)", lambda w, c: _y(w) - np.exp(_z(w)), ""),
+    ("e^(l_ip)", lambda w, c: _y(w), ""),
+    ("1/Z_i", lambda w, c: 0 * _y(w) - _z(w), ""),
+    ("n e^(l_ip)/Z_i, n the number of candidates", lambda w, c: _y(w) - _z(w) + np.log(
+        np.sum(np.isfinite(w["denominator"]), axis=1, keepdims=True)), ""),
+    # Half precision on the way.
+    ("e^(l_ip)/Z_i, Z_i rounded to float16", lambda w, c: _y(w) - np.log(_half(np.exp(_z(w)))), ""),
+    ("e^(l_ip)/Z_i, log Z_i rounded to float16", lambda w, c: _y(w) - _half(_z(w)), ""),
+    ("e^(l_ip)/Z_i, l_ip and log Z_i rounded to float16", lambda w, c: _half(_y(w)) - _half(_z(w)), ""),
+)  # fmt: skip
+"""What stands for the probability of a positive, and its logarithm, (n, m)."""
 
 
-def _entropy(r: _Row) -> Any:
-    log_p = r.terms - r.log_z[:, None]
+def _log_p(w: Work) -> Any:
+    return w["probabilities"]
+
+
+def _p(w: Work) -> Any:
+    return np.exp(w["probabilities"])
+
+
+def _over(w: Work) -> Any:
+    """|P(i)|: the weight of the positives of each row; 1 where there is none."""
+    total = np.sum(w["positives"], axis=1)
+    return np.where(total > 0, total, 1.0)
+
+
+def _sum(w: Work, of: Any) -> Any:
+    q = w["positives"]
+    return np.sum(np.where(q != 0, q * of, 0.0), axis=1)
+
+
+def _mean(w: Work, of: Any) -> Any:
+    return _sum(w, of) / _over(w)
+
+
+def _inside(w: Work, log: bool = True) -> Any:
+    """Logarithm of the weighted sum of the probabilities, or of the exponentials of the logits, of the positives."""
+    return log_sum((_log_p(w) if log else _y(w)) + log_of(np.maximum(w["positives"], 0)))
+
+
+def _best(w: Work, how: Any, worst: float) -> Any:
+    return how(np.where(w["positives"] > 0, _log_p(w), worst), axis=1)
+
+
+def _classes(w: Work) -> int:
+    return len(np.unique(w.labels))
+
+
+def _focal(w: Work, power: float) -> Any:
+    return -_mean(w, (1 - _p(w)) ** power * _log_p(w))
+
+
+def _minus(w: Work) -> Any:
+    return log_sum(np.where(w["positives"] > 0, -_y(w), -np.inf))
+
+
+def _others(w: Work) -> Any:
+    """Candidates that are no positives."""
+    return np.isfinite(_candidates(w)) & (w["positives"] == 0)
+
+
+def _one_by_one(w: Work) -> tuple[Any, Any]:
+    """Cross-entropies of candidates that are judged one by one: of those that are no positives, and of these."""
+    push, pull = np.logaddexp(0, w["logits"][0]), np.logaddexp(0, -_y(w))
+    return np.where(_others(w), push, 0.0), np.where(w["positives"] > 0, pull, 0.0)
+
+
+def _count(mask: Any) -> Any:
+    return np.maximum(np.sum(mask, axis=1), 1)
+
+
+def _one_minus(w: Work) -> Any:
+    negative = w["positives"] == 0
+    p = np.where(negative, np.exp(_candidates(w) - _z(w)), 0.0)
+    return -_mean(w, _log_p(w)) - np.sum(np.where(negative, np.log1p(-p), 0.0), axis=1)
+
+
+def _hinge(w: Work, c: float) -> Any:
+    gap = np.maximum(0, c - _mean(w, _y(w))[:, None] + w["logits"][0])
+    return np.sum(np.where(_others(w), gap, 0), axis=1) / _count(_others(w))
+
+
+def _entropy(w: Work) -> Any:
+    log_p = w["denominator"] - _z(w)
     return np.sum(np.where(np.isfinite(log_p), np.exp(log_p) * log_p, 0.0), axis=1)
 
 
-_SHORT = 60
-"""Characters of what is tried beside another part that differs."""
+BASES = {"mean": "-mean_p log p_ip", "sum": "-sum_p q_ip log p_ip", "in": "-log mean_p p_ip"}
+"""The rows of references: the mean over positives outside of the logarithm, their sum, the mean inside."""
+HEADS: tuple[tuple[str, Of, str], ...] = (
+    # What joins the positives of a row (Khosla et al. 2020: outside and inside of the logarithm), and its divisor.
+    (BASES["mean"], lambda w, c: -_mean(w, _log_p(w)), ""),
+    (BASES["sum"], lambda w, c: -_sum(w, _log_p(w)), ""),
+    (BASES["in"], lambda w, c: np.log(_over(w)) - _inside(w), ""),
+    ("-log sum_p p_ip", lambda w, c: -_inside(w), ""),
+    ("-log max_p p_ip", lambda w, c: -_best(w, np.max, -np.inf), ""),
+    ("-log min_p p_ip", lambda w, c: -_best(w, np.min, np.inf), ""),
+    *((f"-sum_p q_ip log p_ip{text}", lambda w, c, d=d: -_sum(w, _log_p(w)) / d(w), "") for text, d in (
+        ("/(|P(i)| + 1)", lambda w: np.sum(w["positives"], axis=1) + 1),
+        ("/N", lambda w: w.samples),
+        ("/sqrt(|P(i)|)", lambda w: np.sqrt(_over(w))),
+        ("/|P(i)|^2", lambda w: _over(w) ** 2),
+        (" over the mean of |P|", lambda w: np.mean(_over(w))),
+        (" over the largest |P|", lambda w: np.max(_over(w))),
+        (" over the number of classes in the batch", _classes),
+    )),
+    ("log Z_i - sum_p q_ip l_ip", lambda w, c: _z(w)[:, 0] - _sum(w, _y(w)), ""),
+    ("log Z_i - sum_p q_ip l_ip/(|P(i)| + 1)", lambda w, c: _z(w)[:, 0] - _sum(w, _y(w)) / (
+        np.sum(w["positives"], axis=1) + 1), ""),
+    ("-log sum_p p_ip + log N", lambda w, c: -_inside(w) + np.log(w.samples), ""),
+    ("-log sum_p p_ip + log of the number of classes in the batch", lambda w, c: -_inside(w) + np.log(_classes(w)), ""),
+    ("-log(sum_p p_ip)/|P(i)|", lambda w, c: -_inside(w) / _over(w), ""),
+    ("-log(mean_p p_ip)/|P(i)|", lambda w, c: (np.log(_over(w)) - _inside(w)) / _over(w), ""),
+    ("-mean_p log p_ip in base 2", lambda w, c: -_mean(w, _log_p(w)) / np.log(2), ""),
+    ("-mean_p log p_ip in base 10", lambda w, c: -_mean(w, _log_p(w)) / np.log(10), ""),
+    ("-mean_p log p_ip rounded to {c} digits", lambda w, c: np.round(-_mean(w, _log_p(w)), int(c)), INTEGER),
+    ("-mean_p log p_ip + m", lambda w, c: -_mean(w, _log_p(w)) + _margin(w), ""),
+    ("-mean_p log p_ip - m", lambda w, c: -_mean(w, _log_p(w)) - _margin(w), ""),
+    # The logarithm left out, or another function: Brier, focal (Lin et al. 2017), generalized cross-entropy
+    # (Zhang and Sabuncu 2018).
+    ("-mean_p p_ip", lambda w, c: -_mean(w, _p(w)), ""),
+    ("-sum_p p_ip", lambda w, c: -_sum(w, _p(w)), ""),
+    ("1 - mean_p p_ip", lambda w, c: 1 - _mean(w, _p(w)), ""),
+    ("mean_p (1 - p_ip)^2", lambda w, c: _mean(w, (1 - _p(w)) ** 2), ""),
+    ("mean_p 1/p_ip", lambda w, c: _mean(w, 1 / _p(w)), ""),
+    ("mean_p log(1 + 1/p_ip)", lambda w, c: _mean(w, np.log1p(1 / _p(w))), ""),
+    ("-mean_p (1 - p_ip)^2 log p_ip", lambda w, c: _focal(w, 2), ""),
+    ("-mean_p (1 - p_ip)^{c} log p_ip", lambda w, c: _focal(w, c), REAL),
+    ("-{c} mean_p (1 - p_ip)^2 log p_ip", lambda w, c: c * _focal(w, 2), REAL),
+    ("-mean_p p_ip^{c} log p_ip", lambda w, c: -_mean(w, _p(w) ** c * _log_p(w)), REAL),
+    ("mean_p (1 - p_ip^{c})/{c}", lambda w, c: _mean(w, (1 - _p(w) ** c) / c), REAL),
+    # Other losses of the same logits: multi-similarity (Wang et al. 2019), circle (Sun et al. 2020), cross-entropy of
+    # each pair, triplets.
+    ("log(1 + sum_n e^(l_in) sum_p e^(-l_ip))", lambda w, c: np.logaddexp(0, _negatives(w)[:, 0] + _minus(w)), ""),
+    ("log(1 + sum_n e^(l_in)/sum_p e^(l_ip))", lambda w, c: np.logaddexp(0, _negatives(w)[:, 0] - _inside(w, False)),
+     ""),
+    ("log(1 + sum_n e^(l_in)) + log(1 + sum_p e^(-l_ip))", lambda w, c: np.logaddexp(0, _negatives(w)[:, 0])
+     + np.logaddexp(0, _minus(w)), ""),
+    ("-log( mean_p e^(l_ip)/(mean_p e^(l_ip) + sum_n e^(l_in)) )", lambda w, c: np.logaddexp(
+        0, _negatives(w)[:, 0] - _inside(w, False) + np.log(_over(w))), ""),
+    ("-log( e^(mean_p l_ip)/(e^(mean_p l_ip) + sum_n e^(l_in)) )", lambda w, c: np.logaddexp(
+        0, _negatives(w)[:, 0] - _mean(w, _y(w))), ""),
+    ("-log( sum_p e^(l_ip)/sum_n e^(l_in) )", lambda w, c: _negatives(w)[:, 0] - _inside(w, False), ""),
+    ("sum_n log(1 + e^(l_in)) + sum_p log(1 + e^(-l_ip))", lambda w, c: np.sum(sum(_one_by_one(w)), axis=1), ""),
+    ("mean_n log(1 + e^(l_in)) + mean_p log(1 + e^(-l_ip))", lambda w, c: np.sum(_one_by_one(w)[0], 1) / _count(
+        _others(w)) + np.sum(_one_by_one(w)[1], 1) / _count(w["positives"] > 0), ""),
+    ("the mean over j of log(1 + e^(l_in)) and log(1 + e^(-l_ip))", lambda w, c: np.sum(sum(_one_by_one(w)), axis=1)
+     / _count(_others(w) | (w["positives"] > 0)), ""),
+    ("-mean_p log p_ip - sum_n log(1 - p_in)", lambda w, c: _one_minus(w), ""),
+    ("max(0, {c} - l_ip + max_n l_in)", lambda w, c: np.maximum(0, c - _mean(w, _y(w)) + np.max(
+        np.where(w["positives"] == 0, _candidates(w), -np.inf), axis=1)), REAL),
+    ("mean_n max(0, {c} - l_ip + l_in)", _hinge, REAL),
+    # The entropy of the target or of the prediction, and penalties beside the loss.
+    ("-sum_p q_ip log p_ip + sum_j q log q", lambda w, c: -_sum(w, _log_p(w)) + _sum(w, log_of(w["positives"])), ""),
+    ("-sum_p q_ip log p_ip - entropy of p", lambda w, c: -_sum(w, _log_p(w)) + _entropy(w), ""),
+    ("-sum_p q_ip log p_ip + 0.1 times the entropy of p", lambda w, c: -_sum(w, _log_p(w)) - 0.1 * _entropy(w), ""),
+    ("-sum_p q_ip log p_ip + {c} times sum_j p log p", lambda w, c: -_sum(w, _log_p(w)) + c * _entropy(w), REAL),
+    ("-sum_p q_ip log p_ip + {c} (log Z_i)^2", lambda w, c: -_sum(w, _log_p(w)) + c * _z(w)[:, 0] ** 2, REAL),
+    ("-sum_p q_ip log p_ip + {c} mean_j l_ij^2", lambda w, c: -_sum(w, _log_p(w)) + c * np.mean(
+        w["logits"][0] ** 2, axis=1), REAL),
+    ("-sum_p q_ip log p_ip + {c} mean_j s_ij^2", lambda w, c: -_sum(w, _log_p(w)) + c * np.mean(
+        w["similarities"] ** 2, axis=1), REAL),
+)  # fmt: skip
+"""What joins the probabilities of the positives of a row."""
 
 
-def ways(base: str, factor: Callable[[Work], Any] | None = None) -> tuple[PartWay, ...]:
-    """Ways of making row losses; the first is `base`, of `BASES`.
+def parts(base: str, factor: Callable[[Work], Any] | None = None) -> tuple[LossPart, LossPart]:
+    """The parts between a denominator and the rows; `base` of `BASES` is that of the reference.
 
     `factor`: what multiplies every row.
     """
-    first = BASES[base]
-    out = [PartWay(BASE_TEXTS[base], _rowwise(lambda r, c: first(r), factor))]
-    seen = {BASE_TEXTS[base]}
-    for text, f, constant in HEADS:
-        if text not in seen:
-            out.append(PartWay(text, _rowwise(f, factor), constant, plain=len(text) < _SHORT))
-    return tuple(out)
+    ordered = sorted(HEADS, key=lambda head: head[0] != BASES[base])
+    heads = tuple(PartWay(text, _rowwise(f, factor), constant) for text, f, constant in ordered)
+    probabilities = tuple(PartWay(text, f, constant) for text, f, constant in PROBABILITIES)
+    return LossPart("probabilities", "p_ip = ", probabilities), LossPart("rows", "L_i = ", heads)
 
 
-def _rowwise(f: Callable[[_Row, float], Any], factor: Callable[[Work], Any] | None) -> Head:
+def _rowwise(f: Of, factor: Callable[[Work], Any] | None) -> Of:
     def of(w: Work, c: float) -> Any:
-        r = _row(w)
-        rows = np.where(r.total > 0, f(r, c), 0.0)
+        rows = np.where(np.sum(w["positives"], axis=1) > 0, f(w, c), 0.0)
         return rows if factor is None else rows * factor(w)
 
     return of

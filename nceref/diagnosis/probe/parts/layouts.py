@@ -104,8 +104,7 @@ def compared(names: tuple[str, ...], inputs: Inputs) -> tuple[LossPart, ...]:
 
 def mean_part(reduction: str) -> LossPart:
     """The last part."""
-    ways = means.ways() if reduction == "mean" else means.sums()
-    return LossPart("mean", "L = ", ways, joined=True)
+    return LossPart("mean", "L = ", means.ways(sums=reduction != "mean"))
 
 
 def warm(w: Work) -> Any:
@@ -140,7 +139,7 @@ def softmaxed(
         logit,
         LossPart("positives", "P(i): ", pairs.positives(texts.positives)),
         LossPart("denominator", "Z_i over ", pairs.denominators(texts.candidates)),
-        LossPart("rows", "L_i = ", heads.ways(base, factor)),
+        *heads.parts(base, factor),
         mean_part(reduction),
     )
 

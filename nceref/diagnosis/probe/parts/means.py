@@ -1,6 +1,9 @@
-"""How row losses become one number."""
+"""How row losses become one number: the weight of each row and what the sum is divided by, or another statistic.
 
-from collections.abc import Callable
+A mean takes rows along the last axis, so that those of many other losses are reduced at once.
+"""
+
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -8,259 +11,279 @@ import numpy as np
 from nceref.diagnosis.probe.parts.work import INTEGER, REAL, PartWay, Work, log_sum
 
 Mean = Callable[[Any, Work, float], Any]
-
-
-def _over_classes(x: Any, w: Work, power: float) -> Any:
-    """Weighted by a power of the number of rows of each class, the weights made 1 in all."""
-    size = np.sum(w.labels[:, None] == w.labels, axis=1).astype(float) ** power
-    return np.sum(size * x) / np.sum(size)
+Number = Callable[[Work, float], Any]
 
 
 def _class_sizes(w: Work) -> Any:
     return np.sum(w.labels[:, None] == w.labels, axis=1).astype(float)
 
 
-def _chunks(x: Any, size: float, whole: bool = False) -> list[Any]:
-    step = max(int(size), 1)
-    parts = [x[k : k + step] for k in range(0, len(x), step)]
-    return [p for p in parts if len(p) == step] if whole else parts
-
-
-def _counted(w: Work) -> Any:
-    return np.sum(w.together, axis=1)
-
-
-def _weight(w: Work) -> Any:
-    """Weight of the positives of each row, as they are weighed."""
-    return np.sum(w["positives"], axis=1)
-
-
-def _hard(x: Any, share: float, of: Callable[[float], float] = np.ceil) -> Any:
-    k = min(len(x), max(1, int(of(round(share * len(x), 9)))))
-    return np.sort(x)[::-1][:k]
-
-
-def _trimmed(x: Any, keep: Any) -> Any:
-    return np.sum(x[keep]) / max(np.sum(keep), 1)
-
-
-def _tail(x: Any, w: Work, c: float) -> Any:
-    out = x[int(c) :]
-    if not len(out):
-        raise ValueError
-    return np.mean(out)
-
-
-def _classwise(x: Any, w: Work) -> list[Any]:
-    return [np.mean(x[w.labels == k]) for k in np.unique(w.labels)]
-
-
-MEANS: tuple[tuple[str, Mean, str], ...] = (
-    ("mean_i L_i", lambda x, w, c: np.mean(x), ""),
-    ("sum_i L_i", lambda x, w, c: np.sum(x), ""),
-    ("mean_i max(L_i, 0)", lambda x, w, c: np.mean(np.maximum(x, 0)), ""),
-    ("{c} mean_i L_i", lambda x, w, c: c * np.mean(x), REAL),
-    ("mean_i L_i + {c}", lambda x, w, c: np.mean(x) + c, REAL),
-    ("sum_i L_i/N^2", lambda x, w, c: np.sum(x) / w.samples**2, ""),
-    ("sum_i L_i/N", lambda x, w, c: np.sum(x) / w.samples, ""),
-    ("sum_i L_i/(N - 1)", lambda x, w, c: np.sum(x) / (w.samples - 1), ""),
-    ("sum_i L_i/(N + 1)", lambda x, w, c: np.sum(x) / (w.samples + 1), ""),
-    ("sum_i L_i/(2 N)", lambda x, w, c: np.sum(x) / (2 * w.samples), ""),
-    ("sum_i L_i/sqrt(N)", lambda x, w, c: np.sum(x) / np.sqrt(len(x)), ""),
-    ("sum_i L_i over the number of candidates", lambda x, w, c: np.sum(x) / w.own.shape[1], ""),
-    ("sum_i L_i over rows times candidates", lambda x, w, c: np.sum(x) / w.own.size, ""),
-    ("sum_i L_i over the number of positives", lambda x, w, c: np.sum(x) / np.sum(w.together), ""),
-    ("sum_i |P(i)| L_i over the number of positives", lambda x, w, c: np.sum(x * _counted(w)) / np.sum(_counted(w)),
-     ""),
-    ("the mean over all pairs of a row and its positive", lambda x, w, c: np.sum(x * _weight(w)) / np.sum(_weight(w)),
-     ""),
-    ("sum_i |P(i)| L_i/N", lambda x, w, c: np.sum(x * _weight(w)) / w.samples, ""),
-    ("sum_i |P(i)| L_i/N^2", lambda x, w, c: np.sum(x * _weight(w)) / w.samples**2, ""),
-    ("mean_i L_i of the rows that have a positive left", lambda x, w, c: _trimmed(x, _weight(w) > 0), ""),
-    ("mean_i |P(i)| L_i", lambda x, w, c: np.mean(x * _counted(w)), ""),
-    ("mean_i L_i/|P(i)|", lambda x, w, c: np.mean(x / np.maximum(_counted(w), 1)), ""),
-    ("sum_i L_i over the number of classes in the batch", lambda x, w, c: np.sum(x) / len(np.unique(w.labels)), ""),
-    ("the mean over classes of their means", lambda x, w, c: np.mean(_classwise(x, w)), ""),
-    ("the sum over classes of their means", lambda x, w, c: np.sum(_classwise(x, w)), ""),
-    ("rows weighted by 1/n_y, n_y rows of the class in the batch, over N", lambda x, w, c: np.mean(
-        x / _class_sizes(w)), ""),
-    ("rows weighted by N/(C n_y), n_y rows of the class in the batch, over N", lambda x, w, c: np.mean(
-        x / _class_sizes(w)) * len(x) / _classes(w), ""),
-    ("rows weighted by N/n_y, n_y rows of the class in the batch, over N", lambda x, w, c: np.mean(
-        x / _class_sizes(w)) * len(x), ""),
-    ("rows weighted by 1 - n_y/N, n_y rows of the class in the batch, over N", lambda x, w, c: np.mean(
-        x * (1 - _class_sizes(w) / len(x))), ""),
-    ("rows weighted by 1/(1 + n_y), n_y rows of the class in the batch, over their sum", lambda x, w, c: np.sum(
-        x / (1 + _class_sizes(w))) / np.sum(1 / (1 + _class_sizes(w))), ""),
-    ("rows weighted by 1/sqrt(n_y), n_y rows of the class in the batch, over their sum", lambda x, w, c: _over_classes(
-        x, w, -0.5), ""),
-    ("rows weighted by n_y rows of the class in the batch, over their sum", lambda x, w, c: _over_classes(x, w, 1), ""),
-    ("rows weighted by n_y/N, n_y rows of the class in the batch, over N", lambda x, w, c: np.mean(
-        x * _class_sizes(w) / len(x)), ""),
-    ("rows weighted by (1 - 0.9)/(1 - 0.9^n_y) of the batch, made C in all, over N", lambda x, w, c: _effective(
-        x, w, 0.9), ""),
-    ("rows weighted by (1 - 0.99)/(1 - 0.99^n_y) of the batch, made C in all, over N", lambda x, w, c: _effective(
-        x, w, 0.99), ""),
-    ("rows weighted by (1 - 0.999)/(1 - 0.999^n_y) of the batch, made C in all, over N", lambda x, w, c: _effective(
-        x, w, 0.999), ""),
-    ("rows weighted by (1 - 0.9999)/(1 - 0.9999^n_y) of the batch, made C in all, over N", lambda x, w, c: _effective(
-        x, w, 0.9999), ""),
-    ("rows weighted by (1 - 0.9)/(1 - 0.9^n_y) of the batch, over N", lambda x, w, c: np.mean(
-        x * 0.1 / (1 - 0.9 ** _class_sizes(w))), ""),
-    ("rows weighted by (1 - 0.99)/(1 - 0.99^n_y) of the batch, over N", lambda x, w, c: np.mean(
-        x * 0.01 / (1 - 0.99 ** _class_sizes(w))), ""),
-    ("rows weighted by (1 - 0.999)/(1 - 0.999^n_y) of the batch, over N", lambda x, w, c: np.mean(
-        x * 0.001 / (1 - 0.999 ** _class_sizes(w))), ""),
-    ("rows weighted by (1 - 0.999)/(1 - 0.999^n_y) of the batch, over their sum", lambda x, w, c: np.sum(
-        x / (1 - 0.999 ** _class_sizes(w))) / np.sum(1 / (1 - 0.999 ** _class_sizes(w))), ""),
-    ("rows weighted by the number n_y of their class, over their sum", lambda x, w, c: _by_count(x, w, 1), ""),
-    ("rows weighted by 1/n_y of their class, over their sum", lambda x, w, c: _by_count(x, w, -1), ""),
-    ("rows weighted by 1/n_y of their class, over N", lambda x, w, c: np.mean(x / w.counts[w.labels]), ""),
-    ("rows weighted by y", lambda x, w, c: np.mean(x * w.labels), ""),
-    ("rows of class 0 left out, over those that are left", lambda x, w, c: _trimmed(x, w.labels != 0), ""),
-    ("rows of class 0 left out, over all", lambda x, w, c: np.mean(x * (w.labels != 0)), ""),
-    ("rows of class 0 alone", lambda x, w, c: _trimmed(x, w.labels == 0), ""),
-    ("rows of the last class left out, over those that are left", lambda x, w, c: _trimmed(
-        x, w.labels != np.max(w.labels)), ""),
-    ("rows of the last class left out, over all", lambda x, w, c: np.mean(x * (w.labels != np.max(w.labels))), ""),
-    ("rows alone in their class left out, over those that are left", lambda x, w, c: _trimmed(
-        x, _class_sizes(w) > 1), ""),
-    ("rows alone in their class left out, over all", lambda x, w, c: np.mean(x * (_class_sizes(w) > 1)), ""),
-    ("rows without a positive left out", lambda x, w, c: _trimmed(x, _counted(w) > 0), ""),
-    ("rows with a positive after them, over all", lambda x, w, c: np.mean(x * (np.any(
-        w.together & (w.j > w.i), axis=1))), ""),
-    ("rows with a loss above 0 alone", lambda x, w, c: _trimmed(x, x > 0), ""),
-    ("rows with a loss above the mean alone", lambda x, w, c: _trimmed(x, x > np.mean(x)), ""),
-    ("rows with a loss above the mean, over all", lambda x, w, c: np.mean(x * (x > np.mean(x))), ""),
-    ("rows with a loss below the mean alone", lambda x, w, c: _trimmed(x, x < np.mean(x)), ""),
-    ("rows with a loss above {c} alone", lambda x, w, c: _trimmed(x, x > c / 10), INTEGER),
-    ("rows with p_ip < 1/2 alone", lambda x, w, c: _trimmed(x, x > np.log(2)), ""),
-    ("rows with p_ip < 1/2, over all", lambda x, w, c: np.mean(x * (x > np.log(2))), ""),
-    ("rows with p_ip < {c}/10 alone", lambda x, w, c: _trimmed(x, x > -np.log(c / 10)), INTEGER),
-    ("rows with p_ip < {c}/10, over all", lambda x, w, c: np.mean(x * (x > -np.log(c / 10))), INTEGER),
-    ("the mean of the hardest ceil({c} N/10) rows", lambda x, w, c: np.mean(_hard(x, c / 10)), INTEGER),
-    ("the mean of the hardest floor({c} N/10) rows", lambda x, w, c: np.mean(_hard(x, c / 10, np.floor)), INTEGER),
-    ("the mean of the hardest ceil({c} N/4) rows", lambda x, w, c: np.mean(_hard(x, c / 4)), INTEGER),
-    ("the mean of the hardest floor({c} N/4) rows", lambda x, w, c: np.mean(_hard(x, c / 4, np.floor)), INTEGER),
-    ("the sum of the hardest floor({c} N/10) rows over N", lambda x, w, c: np.sum(_hard(x, c / 10, np.floor)) / len(x),
-     INTEGER),
-    ("the mean of the {c} hardest rows", lambda x, w, c: np.mean(np.sort(x)[::-1][: int(c)]), INTEGER),
-    ("the mean of the {c} easiest rows", lambda x, w, c: np.mean(np.sort(x)[: int(c)]), INTEGER),
-    ("the median of L_i", lambda x, w, c: np.median(x), ""),
-    ("the largest L_i", lambda x, w, c: np.max(x), ""),
-    ("the smallest L_i", lambda x, w, c: np.min(x), ""),
-    ("the first L_i", lambda x, w, c: x[0], ""),
-    ("the last L_i", lambda x, w, c: x[-1], ""),
-    ("mean_i L_i, the first row in the place of all others", lambda x, w, c: x[0] + 0 * np.sum(x), ""),
-    ("the first row and N - 1 times the last", lambda x, w, c: (x[0] + (len(x) - 1) * x[-1]) / len(x), ""),
-    ("mean_i L_i of the first {c} rows", lambda x, w, c: np.mean(x[: int(c)]), INTEGER),
-    ("mean_i L_i but the first {c} rows", _tail, INTEGER),
-    ("sum of the first {c} rows, over all", lambda x, w, c: np.sum(x[: int(c)]) / len(x), INTEGER),
-    ("sum of the rows after the first {c}, over all", lambda x, w, c: np.sum(x[int(c) :]) / len(x), INTEGER),
-    ("mean_i L_i of every second row", lambda x, w, c: np.mean(x[::2]), ""),
-    ("mean_i L_i but the last row", lambda x, w, c: np.mean(x[:-1]), ""),
-    ("mean_i L_i of the first half of the rows", lambda x, w, c: np.mean(x[: len(x) // 2]), ""),
-    ("mean_i L_i of the second half of the rows", lambda x, w, c: np.mean(x[len(x) // 2 :]), ""),
-    ("the first row once more than the others", lambda x, w, c: (np.sum(x) + x[0]) / len(x), ""),
-    ("the sum of means of chunks of {c} rows", lambda x, w, c: sum(np.mean(p) for p in _chunks(x, c)), INTEGER),
-    ("the mean of means of chunks of {c} rows", lambda x, w, c: np.mean([np.mean(p) for p in _chunks(x, c)]), INTEGER),
-    ("the mean of sums of chunks of {c} rows", lambda x, w, c: np.mean([np.sum(p) for p in _chunks(x, c)]), INTEGER),
-    ("the sum of means of chunks of {c} rows over floor(N/{c})", lambda x, w, c: sum(np.mean(p) for p in _chunks(x, c))
-     / max(len(x) // int(c), 1), INTEGER),
-    ("mean_i L_i of the whole chunks of {c} rows", lambda x, w, c: np.mean(np.concatenate(_chunks(x, c, True)))
-     if len(x) >= c else np.nan, INTEGER),
-    ("mean_i L_i of the whole chunks of {c} rows, of all where there is none", lambda x, w, c: np.mean(
-        np.concatenate(_chunks(x, c, len(x) >= c))), INTEGER),
-    ("sum over the whole chunks of {c} rows, over all", lambda x, w, c: sum(map(np.sum, _chunks(x, c, True))) / len(x)
-     if len(x) >= c else np.nan, INTEGER),
-    ("the mean of means of {c} chunks of ceil(N/{c}) rows", lambda x, w, c: np.mean(
-        [np.mean(p) for p in _chunks(x, -(-len(x) // max(int(c), 1)))]), INTEGER),
-    ("the mean of means of {c} chunks as equal as can be", lambda x, w, c: np.mean(
-        [np.mean(p) for p in np.array_split(x, int(c)) if len(p)]), INTEGER),
-    ("the sum of means of {c} chunks as equal as can be", lambda x, w, c: np.sum(
-        [np.mean(p) for p in np.array_split(x, int(c)) if len(p)]), INTEGER),
-    ("rows summed up to a multiple of {c}, over that multiple", lambda x, w, c: np.sum(x)
-     / (-(-len(x) // max(int(c), 1)) * c), INTEGER),
-    ("sum_i L_i/{c}", lambda x, w, c: np.sum(x) / c, INTEGER),
-    ("(1 - e^(-L))^2 L, L = mean_i L_i", lambda x, w, c: _focal(np.mean(x), 2), ""),
-    ("(1 - e^(-L))^{c} L, L = mean_i L_i", lambda x, w, c: _focal(np.mean(x), c), REAL),
-    ("{c} (1 - e^(-L))^2 L, L = mean_i L_i", lambda x, w, c: c * _focal(np.mean(x), 2), REAL),
-    ("mean_i (1 - e^(-L_i))^2 L_i", lambda x, w, c: np.mean(_focal(x, 2)), ""),
-    ("mean_i (1 - e^(-L_i))^{c} L_i", lambda x, w, c: np.mean(_focal(x, c)), REAL),
-    ("{c} mean_i (1 - e^(-L_i))^2 L_i", lambda x, w, c: c * np.mean(_focal(x, 2)), REAL),
-    ("{c} mean_i (1 - e^(-L_i)) L_i", lambda x, w, c: c * np.mean(_focal(x, 1)), REAL),
-    ("mean_i L_i^2", lambda x, w, c: np.mean(x * x), ""),
-    ("(mean_i L_i)^2", lambda x, w, c: np.mean(x) ** 2, ""),
-    ("sqrt(mean_i L_i)", lambda x, w, c: np.sqrt(np.mean(x)), ""),
-    ("sqrt(mean_i L_i^2)", lambda x, w, c: np.sqrt(np.mean(x * x)), ""),
-    ("|mean_i L_i|", lambda x, w, c: np.abs(np.mean(x)), ""),
-    ("max(mean_i L_i, 0)", lambda x, w, c: np.maximum(np.mean(x), 0), ""),
-    ("mean_i min(L_i, {c})", lambda x, w, c: np.mean(np.minimum(x, c)), REAL),
-    ("mean_i max(L_i, {c})", lambda x, w, c: np.mean(np.maximum(x, c)), REAL),
-    ("mean_i max(L_i - {c}, 0)", lambda x, w, c: np.mean(np.maximum(x - c, 0)), REAL),
-    ("mean_i |L_i - {c}| + {c}", lambda x, w, c: np.mean(np.abs(x - c)) + c, REAL),
-    ("|mean_i L_i - {c}| + {c}", lambda x, w, c: np.abs(np.mean(x) - c) + c, REAL),
-    ("log mean_i e^(L_i)", lambda x, w, c: log_sum(x) - np.log(len(x)), ""),
-    ("log sum_i e^(L_i)", lambda x, w, c: log_sum(x), ""),
-    ("-log mean_i e^(-L_i)", lambda x, w, c: np.log(len(x)) - log_sum(-x), ""),
-    ("log(1 + mean_i L_i)", lambda x, w, c: np.log1p(np.mean(x)), ""),
-    ("mean_i log(1 + L_i)", lambda x, w, c: np.mean(np.log1p(x)), ""),
-    ("rows weighted by L_i, over their sum", lambda x, w, c: np.sum(x * x) / np.sum(x), ""),
-    ("rows weighted by the softmax of L_i", lambda x, w, c: np.sum(x * np.exp(x - np.max(x)))
-     / np.sum(np.exp(x - np.max(x))), ""),
-    ("mean_i L_i less the standard deviation", lambda x, w, c: np.mean(x) - np.std(x), ""),
-    ("mean_i L_i plus their variance", lambda x, w, c: np.mean(x) + np.var(x), ""),
-    ("mean_i L_i over T", lambda x, w, c: np.mean(x) * w.sharp, ""),
-    ("T mean_i L_i", lambda x, w, c: np.mean(x) / w.sharp, ""),
-    ("T^2 mean_i L_i", lambda x, w, c: np.mean(x) / w.sharp**2, ""),
-    ("mean_i L_i over log N", lambda x, w, c: np.mean(x) / np.log(w.samples), ""),
-    ("mean_i L_i less log N", lambda x, w, c: np.mean(x) - np.log(w.samples), ""),
-    ("log N - mean_i L_i", lambda x, w, c: np.log(w.samples) - np.mean(x), ""),
-    ("log(2 N - 1) - mean_i L_i", lambda x, w, c: np.log(2 * w.samples - 1) - np.mean(x), ""),
-    ("-mean_i L_i", lambda x, w, c: -np.mean(x), ""),
-)  # fmt: skip
-
-
 def _classes(w: Work) -> int:
     return w.own.shape[1] if w.counts is not None or not w.blocks else int(np.max(w.kinds)) + 1
 
 
-def _effective(x: Any, w: Work, beta: float) -> Any:
-    classes = _classes(w)
-    n = np.bincount(w.labels, minlength=classes)[:classes].astype(float)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        weight = (1 - beta) / (1 - beta**n)
-    weight = np.where(n > 0, weight, 0.0)
-    weight = weight / np.sum(weight) * classes
-    return np.mean(weight[w.labels] * x)
+def _effective(w: Work, beta: float) -> Any:
+    return (1 - beta) / (1 - beta ** _class_sizes(w))
 
 
-def _by_count(x: Any, w: Work, power: float) -> Any:
-    n = w.counts[w.labels] ** power
-    return np.sum(n * x) / np.sum(n)
+def _made_one_a_class(w: Work, weight: Any) -> Any:
+    """Weights of rows such that those of all classes, each counted once, add up to the number of classes."""
+    first = np.unique(w.labels, return_index=True)[1]
+    return weight * _classes(w) / np.sum(weight[first])
+
+
+def _numbers(w: Work) -> Any:
+    return np.arange(len(w.labels))
+
+
+def _chunk(w: Work, size: float) -> Any:
+    return _numbers(w) // max(int(size), 1)
+
+
+def _of_a_chunk(chunk: Any) -> Any:
+    """How many rows are in the chunk of each."""
+    return np.bincount(chunk)[chunk]
+
+
+def _split(w: Work, parts: float) -> Any:
+    n, parts = len(w.labels), max(int(parts), 1)
+    return np.repeat(np.arange(parts), [len(p) for p in np.array_split(np.arange(n), parts)])
+
+
+MASKS: tuple[tuple[str, Number, str], ...] = (
+    # Background, padding and ignored classes: class 0 or the last one (fvcore, HRNet, TimDettmers/ConvE).
+    ("rows of class 0 left out", lambda w, c: w.labels != 0, ""),
+    ("rows of class 0 alone", lambda w, c: w.labels == 0, ""),
+    ("rows of the last class left out", lambda w, c: w.labels != np.max(w.labels), ""),
+    ("rows alone in their class left out", lambda w, c: _class_sizes(w) > 1, ""),
+    # Anchors without a positive (HobbitLong/SupContrast).
+    ("rows without a positive left out", lambda w, c: np.any(w.together, axis=1), ""),
+    ("rows without a positive that is left, left out", lambda w, c: np.sum(w["positives"], axis=1) > 0, ""),
+    ("rows with a positive after them", lambda w, c: np.any(w.together & (w.j > w.i), axis=1), ""),
+    # Slices that miss some of the batch, and blocks that do not divide it.
+    ("every second row", lambda w, c: _numbers(w) % 2 == 0, ""),
+    ("all rows but the last", lambda w, c: _numbers(w) < len(w.labels) - 1, ""),
+    ("the first row", lambda w, c: _numbers(w) == 0, ""),
+    ("the last row", lambda w, c: _numbers(w) == len(w.labels) - 1, ""),
+    ("the first half of the rows", lambda w, c: _numbers(w) < len(w.labels) // 2, ""),
+    ("the second half of the rows", lambda w, c: _numbers(w) >= len(w.labels) // 2, ""),
+    ("the first {c} rows", lambda w, c: _numbers(w) < c, INTEGER),
+    ("all rows but the first {c}", lambda w, c: _numbers(w) >= c, INTEGER),
+    ("the whole chunks of {c} rows", lambda w, c: _chunk(w, c) < len(w.labels) // max(int(c), 1), INTEGER),
+    ("the whole chunks of {c} rows, or all rows where there is none", lambda w, c: (
+        _chunk(w, c) < len(w.labels) // max(int(c), 1)) | (len(w.labels) < c), INTEGER),
+)  # fmt: skip
+"""Which rows count."""
+WEIGHTS: tuple[tuple[str, Number, str], ...] = (
+    ("|P(i)|", lambda w, c: np.sum(w["positives"], axis=1), ""),
+    ("the number of their positives", lambda w, c: np.sum(w.together, axis=1), ""),
+    ("1/|P(i)|", lambda w, c: 1 / np.maximum(np.sum(w.together, axis=1), 1), ""),
+    # Weights of classes: inverse frequency, and effective numbers (Cui et al. 2019, vandit15/Class-balanced-loss).
+    ("1/(C n_y), n_y rows of the class in the batch", lambda w, c: 1 / _class_sizes(w) / _classes(w), ""),
+    ("1/sqrt(n_y), n_y rows of the class in the batch", lambda w, c: _class_sizes(w) ** -0.5, ""),
+    ("1/(1 + n_y), n_y rows of the class in the batch", lambda w, c: 1 / (1 + _class_sizes(w)), ""),
+    ("n_y rows of the class in the batch", lambda w, c: _class_sizes(w), ""),
+    ("1 - n_y/N, n_y rows of the class in the batch", lambda w, c: 1 - _class_sizes(w) / len(w.labels), ""),
+    *((f"(1 - {b})/(1 - {b}^n_y) of the batch", lambda w, c, b=b: _effective(w, b), "")
+      for b in (0.9, 0.99, 0.999, 0.9999)),
+    *((f"(1 - {b})/(1 - {b}^n_y) of the batch, made C in all", lambda w, c, b=b: _made_one_a_class(w, _effective(w, b)),
+       "") for b in (0.9, 0.99, 0.999, 0.9999)),
+    ("the number n_y of their class", lambda w, c: w.counts[w.labels], ""),
+    ("1/n_y of their class", lambda w, c: 1 / w.counts[w.labels], ""),
+    ("y", lambda w, c: w.labels, ""),
+    # A row that is loaded again by a tile that is padded, or counted again by a loop.
+    ("2 for the first and 1 for the others", lambda w, c: 1.0 + (_numbers(w) == 0), ""),
+    ("1 for the first, N - 1 for the last and 0 for the others", lambda w, c: (_numbers(w) == 0)
+     + (len(w.labels) - 1.0) * (_numbers(w) == len(w.labels) - 1), ""),
+)  # fmt: skip
+"""What each row is multiplied by."""
+PARTS: tuple[tuple[str, Number, str], ...] = (
+    ("classes in the batch", lambda w, c: 1 / _class_sizes(w), ""),
+    # Gradient accumulation: a mean a chunk, of chunks that are not of one size.
+    ("chunks of {c} rows", lambda w, c: 1 / _of_a_chunk(_chunk(w, c)), INTEGER),
+    ("{c} chunks of ceil(N/{c}) rows", lambda w, c: 1 / _of_a_chunk(_chunk(w, -(-len(w.labels) // max(int(c), 1)))),
+     INTEGER),
+    ("{c} chunks as equal as can be", lambda w, c: 1 / _of_a_chunk(_split(w, c)), INTEGER),
+)  # fmt: skip
+"""Parts of the rows of which each has a mean: a row weighs one over the rows of its part."""
+DIVISORS: tuple[tuple[str, Number, str], ...] = (
+    ("/N^2", lambda w, c: w.samples**2, ""),
+    ("/N", lambda w, c: w.samples, ""),
+    ("/(N - 1)", lambda w, c: w.samples - 1, ""),
+    ("/(N + 1)", lambda w, c: w.samples + 1, ""),
+    ("/(2 N)", lambda w, c: 2 * w.samples, ""),
+    ("/sqrt(N)", lambda w, c: np.sqrt(len(w.labels)), ""),
+    (" over the number of candidates", lambda w, c: w.own.shape[1], ""),
+    (" over rows times candidates", lambda w, c: w.own.size, ""),
+    (" over the number of positives", lambda w, c: np.sum(w.together), ""),
+    (" over the number of classes in the batch", lambda w, c: len(np.unique(w.labels)), ""),
+    ("/{c}", lambda w, c: c, INTEGER),
+    (" over the number of chunks of {c} rows", lambda w, c: -(-len(w.labels) // max(int(c), 1)), INTEGER),
+    (" over the next multiple of {c}", lambda w, c: -(-len(w.labels) // max(int(c), 1)) * c, INTEGER),
+)
+"""What a sum over all rows is divided by."""
+
+
+def _mean(x: Any) -> Any:
+    return np.mean(x, axis=-1)
+
+
+def _sum(x: Any) -> Any:
+    return np.sum(x, axis=-1)
+
+
+def _hardest(x: Any, share: float, of: Callable[[float], float] = np.ceil) -> Any:
+    n = x.shape[-1]
+    return np.sort(x, axis=-1)[..., max(0, n - max(1, int(of(round(share * n, 9))))) :]
 
 
 def _focal(x: Any, power: float) -> Any:
     return (1 - np.exp(-x)) ** power * x
 
 
-_SHORT = 60
-"""Characters of what is tried beside another part that differs: what is longer is seldom one of two."""
+def _softmax(x: Any) -> Any:
+    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
+    return e / np.sum(e, axis=-1, keepdims=True)
 
 
-def ways() -> tuple[PartWay, ...]:
-    """Ways of reducing rows; the mean first."""
-    return tuple(PartWay(text, _reduced(f), constant, len(text) < _SHORT) for text, f, constant in MEANS)
+ROWS: tuple[tuple[str, Callable[[Any, float], Any], str], ...] = (
+    ("max(L_i, 0)", lambda x, c: np.maximum(x, 0), ""),
+    # The focal loss (Lin et al. 2017) on a row that is -log p.
+    ("(1 - e^(-L_i))^2 L_i", lambda x, c: _focal(x, 2), ""),
+    ("(1 - e^(-L_i))^{c} L_i", lambda x, c: _focal(x, c), REAL),
+    ("{c} (1 - e^(-L_i))^2 L_i", lambda x, c: c * _focal(x, 2), REAL),
+    ("{c} (1 - e^(-L_i)) L_i", lambda x, c: c * _focal(x, 1), REAL),
+    ("L_i^2", lambda x, c: x * x, ""),
+    ("log(1 + L_i)", lambda x, c: np.log1p(x), ""),
+    ("min(L_i, {c})", lambda x, c: np.minimum(x, c), REAL),
+    ("max(L_i, {c})", lambda x, c: np.maximum(x, c), REAL),
+    ("max(L_i - {c}, 0)", lambda x, c: np.maximum(x - c, 0), REAL),
+    # Flooding (Ishida et al. 2020), of rows.
+    ("(|L_i - {c}| + {c})", lambda x, c: np.abs(x - c) + c, REAL),
+)  # fmt: skip
+"""What becomes of each row."""
+THRESHOLDS: tuple[tuple[str, Callable[[Any, float], Any], str], ...] = (
+    # Online hard example mining by a threshold of the loss or of the probability.
+    ("rows with a loss above 0", lambda x, c: x > 0, ""),
+    ("rows with a loss above the mean", lambda x, c: x > np.mean(x, axis=-1, keepdims=True), ""),
+    ("rows with a loss below the mean", lambda x, c: x < np.mean(x, axis=-1, keepdims=True), ""),
+    ("rows with a loss above {c}/10", lambda x, c: x > c / 10, INTEGER),
+    ("rows with p_ip < 1/2", lambda x, c: x > np.log(2), ""),
+    ("rows with p_ip < {c}/10", lambda x, c: x > -np.log(c / 10), INTEGER),
+)
+"""Which rows count, by what they are."""
+WHOLE: tuple[tuple[str, Mean, str], ...] = (
+    ("{c} L", lambda x, w, c: c * x, REAL),
+    ("L + {c}", lambda x, w, c: x + c, REAL),
+    ("-L", lambda x, w, c: -x, ""),
+    ("L/T", lambda x, w, c: x * w.sharp, ""),
+    ("T L", lambda x, w, c: x / w.sharp, ""),
+    ("T^2 L", lambda x, w, c: x / w.sharp**2, ""),
+    ("L/log N", lambda x, w, c: x / np.log(w.samples), ""),
+    # Bounds of mutual information (van den Oord et al. 2018).
+    ("L - log N", lambda x, w, c: x - np.log(w.samples), ""),
+    ("log N - L", lambda x, w, c: np.log(w.samples) - x, ""),
+    ("log(2 N - 1) - L", lambda x, w, c: np.log(2 * w.samples - 1) - x, ""),
+    ("(1 - e^(-L))^2 L", lambda x, w, c: _focal(x, 2), ""),
+    ("(1 - e^(-L))^{c} L", lambda x, w, c: _focal(x, c), REAL),
+    ("{c} (1 - e^(-L))^2 L", lambda x, w, c: c * _focal(x, 2), REAL),
+    ("L^2", lambda x, w, c: x**2, ""),
+    ("sqrt(L)", lambda x, w, c: np.sqrt(x), ""),
+    ("|L|", lambda x, w, c: np.abs(x), ""),
+    ("max(L, 0)", lambda x, w, c: np.maximum(x, 0), ""),
+    ("log(1 + L)", lambda x, w, c: np.log1p(x), ""),
+    # Flooding (Ishida et al. 2020).
+    ("|L - {c}| + {c}", lambda x, w, c: np.abs(x - c) + c, REAL),
+)  # fmt: skip
+"""What becomes of the mean."""
+STATISTICS: tuple[tuple[str, Mean, str], ...] = (
+    *((f"the mean of the hardest {text}", lambda x, w, c, of=of, k=k: _mean(_hardest(x, c / k, of)), INTEGER)
+      for k in (10, 4) for text, of in ((f"ceil({{c}} N/{k}) rows", np.ceil), (f"floor({{c}} N/{k}) rows", np.floor))),
+    ("the sum of the hardest floor({c} N/10) rows over N", lambda x, w, c: np.sum(_hardest(x, c / 10, np.floor), -1)
+     / x.shape[-1], INTEGER),
+    ("the mean of the {c} hardest rows", lambda x, w, c: _mean(np.sort(x, axis=-1)[..., -int(c) :]), INTEGER),
+    ("the mean of the {c} easiest rows", lambda x, w, c: _mean(np.sort(x, axis=-1)[..., : int(c)]), INTEGER),
+    ("the median of L_i", lambda x, w, c: np.median(x, axis=-1), ""),
+    ("the largest L_i", lambda x, w, c: np.max(x, axis=-1), ""),
+    ("the smallest L_i", lambda x, w, c: np.min(x, axis=-1), ""),
+    ("sqrt(mean_i L_i^2)", lambda x, w, c: np.sqrt(_mean(x * x)), ""),
+    ("log mean_i e^(L_i)", lambda x, w, c: log_sum(x) - np.log(x.shape[-1]), ""),
+    ("log sum_i e^(L_i)", lambda x, w, c: log_sum(x), ""),
+    ("-log mean_i e^(-L_i)", lambda x, w, c: np.log(x.shape[-1]) - log_sum(-x), ""),
+    ("rows weighted by L_i, over their sum", lambda x, w, c: np.sum(x * x, axis=-1) / np.sum(x, axis=-1), ""),
+    ("rows weighted by the softmax of L_i", lambda x, w, c: np.sum(x * _softmax(x), axis=-1), ""),
+    ("mean_i L_i less the standard deviation", lambda x, w, c: _mean(x) - np.std(x, axis=-1), ""),
+    ("mean_i L_i plus their variance", lambda x, w, c: _mean(x) + np.var(x, axis=-1), ""),
+)  # fmt: skip
+"""Numbers of all rows that are no weighted mean."""
 
 
-def sums() -> tuple[PartWay, ...]:
-    """Ways of reducing rows, and as many times as much as there are rows; the sum first."""
-    first, second, *rest = ways()
-    return (second, first, *(PartWay(f"N times {w.text}", _times(w), w.constant) for w in rest), *rest)
+_SUMS: tuple[tuple[Any, ...], ...] = (
+    (MASKS, "{}, over those that are left", "{}, over all", "{}, added up"),
+    (WEIGHTS, "rows weighted by {}, over their sum", "rows weighted by {}, over N", "rows weighted by {}, added up"),
+    (PARTS, "the mean of means of {}", "the sum of means of {} over N", "the sum of means of {}"),
+)
+"""How weights of rows are written: over the sum of the weights, over the number of rows, as a sum."""
 
 
-def _times(way: PartWay) -> Callable[[Work, float], Any]:
-    return lambda w, c: len(w["rows"]) * way.of(w, c)
+def _linear() -> Iterator[tuple[str, Mean, str]]:
+    """Weighted sums of the rows."""
+    for text, d, constant in DIVISORS:
+        yield f"sum_i L_i{text}", _sum_over(d), constant
+    for table, *texts in _SUMS:
+        for text, g, constant in table:
+            for name, mean in zip(texts, _weighted(g), strict=True):
+                yield name.replace("{}", text), mean, constant
+
+
+def _sum_over(d: Number) -> Mean:
+    return lambda x, w, c: np.sum(x, axis=-1) / d(w, c)
+
+
+def _weighted(g: Number) -> tuple[Mean, Mean, Mean]:
+    return (
+        lambda x, w, c: x @ g(w, c) / np.sum(g(w, c)),
+        lambda x, w, c: x @ g(w, c) / x.shape[-1],
+        lambda x, w, c: x @ (g(w, c) * 1.0),
+    )
+
+
+def _curved(sums: bool) -> Iterator[tuple[str, Mean, str]]:
+    """What is no weighted sum of the rows."""
+    whole, name = (_sum, "sum_i") if sums else (_mean, "mean_i")
+    for text, f, constant in WHOLE:
+        yield f"{text}, L = {name} L_i", _of_whole(f, whole), constant
+    for text, of, constant in ROWS:
+        yield f"{name} {text}", _of_rows(of, whole), constant
+    for text, of, constant in THRESHOLDS:
+        for rest, mean in zip(_SUMS[0][1:], _kept(of), strict=True):
+            yield rest.replace("{}", text), mean, constant
+    yield from STATISTICS
+
+
+def _of_whole(f: Mean, whole: Callable[[Any], Any]) -> Mean:
+    return lambda x, w, c: f(whole(x), w, c)
+
+
+def _of_rows(of: Callable[[Any, float], Any], whole: Callable[[Any], Any]) -> Mean:
+    return lambda x, w, c: whole(of(x, c))
+
+
+def _kept(of: Callable[[Any, float], Any]) -> tuple[Mean, Mean, Mean]:
+    return (
+        lambda x, w, c: _sum(x * of(x, c)) / np.maximum(_sum(of(x, c)), 1),
+        lambda x, w, c: _mean(x * of(x, c)),
+        lambda x, w, c: _sum(x * of(x, c)),
+    )
+
+
+def ways(sums: bool = False) -> tuple[PartWay, ...]:
+    """Ways of reducing rows: the mean first, or the sum, and the other one after it."""
+    first: list[tuple[str, Mean, str]] = [
+        ("mean_i L_i", lambda x, w, c: _mean(x), ""), ("sum_i L_i", lambda x, w, c: _sum(x), ""),
+    ]  # fmt: skip
+    linear = [PartWay(text, _reduced(f), k, linear=True) for text, f, k in (*first[:: -1 if sums else 1], *_linear())]
+    return (*linear, *(PartWay(text, _reduced(f), k) for text, f, k in _curved(sums)))
 
 
 def _reduced(f: Mean) -> Callable[[Work, float], Any]:

@@ -23,12 +23,15 @@ class PartWay:
         ``real`` or ``integer`` where it has a constant, which is solved for; empty without.
     plain : bool
         Whether it is one of the few that are tried beside another part that differs.
+    linear : bool
+        Whether it adds the rows up with weights that do not depend on them.
     """
 
     text: str
     of: Callable[["Work", float], Any]
     constant: str = ""
     plain: bool = True
+    linear: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +68,6 @@ class LossPart:
         What stands before its text in the formula, such as ``l_ij = ``.
     ways : tuple of PartWay
         That of the reference first.
-    joined : bool
-        Whether the directions of a loss have become one before it.
     switch : Switch or None
         Where two ways share the rows.
     """
@@ -74,7 +75,6 @@ class LossPart:
     name: str
     symbol: str
     ways: tuple[PartWay, ...]
-    joined: bool = False
     switch: Switch | None = None
 
     @property
