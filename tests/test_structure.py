@@ -23,7 +23,6 @@ KNOWLEDGE = (
     "training/quadrants",
     "experiments",
     "diagnosis/dense/losses",
-    "diagnosis/probe/losses",
     "targets/peers/packages",
 )
 """Folders of declarations about particular losses; the rest is machinery."""

@@ -7,12 +7,13 @@ branch, goes by the numbers, and what is detached is a constant.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from nceref.diagnosis.tape import Variable, detached, edge, joined, recorded, stage
+from nceref.engine.parameters import INVERSE_TEMPERATURES
 
 Array = Any
 Deviations = Mapping[str, Any]
@@ -55,6 +56,16 @@ class DenseBatch:
         The number of samples N.
     estimate : tuple or None
         Prior, concentration and logarithm of the floor, where the denominator estimates the true negatives.
+    inputs : mapping
+        The arguments of the loss.
+    rows : tuple of str
+        The inputs whose rows are compared, which stand below one another.
+    anchors, against : array of int
+        Which of these rows are the anchors, and which the candidates.
+    labels, kinds : array of int, (n,) and (m,)
+        Class of each anchor and of each candidate, -1 where there is none.
+    done : mapping
+        What the stages gave, by name, where they are done one by one.
     """
 
     logits: Array
@@ -74,6 +85,90 @@ class DenseBatch:
     without_positive: str = "zero"
     samples: int = 1
     estimate: tuple[Any, Any, Any] | None = None
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    rows: tuple[str, ...] = ()
+    anchors: Array = None
+    against: Array = None
+    labels: Array = None
+    kinds: Array = None
+    done: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, stage: str) -> Any:
+        return self.done[stage]
+
+    def after(self, stage: str, result: Any) -> "DenseBatch":
+        """The batch with what a stage has given."""
+        return self._changed({"done": {**self.done, stage: result}})
+
+    def above(self, *others: "DenseBatch") -> "DenseBatch":
+        """Directions below one another: rows, and the weights and labels that a mean may need."""
+        if not others:
+            return self
+        every = (self, *others)
+        kept = ("own", "positives", "candidates", "labels")
+        stages = [name for name in ("similarities", "positives", "rows") if name in self.done]
+        done = {name: np.concatenate([batch[name] for batch in every]) for name in stages}
+        return self._changed(
+            {**{name: np.concatenate([getattr(batch, name) for batch in every]) for name in kept}, "done": done}
+        )
+
+    def _changed(self, fields: Mapping[str, Any]) -> "DenseBatch":
+        # As `replace`, which takes ten times as long.
+        other = object.__new__(DenseBatch)
+        vars(other).update({**vars(self), **fields})
+        return other
+
+    @property
+    def blocks(self) -> list[Array]:
+        """The inputs whose rows are compared, views below one another."""
+        return [flat(self.inputs[name]) for name in self.rows]
+
+    @property
+    def counts(self) -> Array:
+        """The number of samples of each class; None where it is not given."""
+        counts = self.inputs.get("class_counts")
+        return None if counts is None else np.asarray(counts, dtype=float)
+
+    @property
+    def scale(self) -> float:
+        """What multiplies similarities: the inverse of the temperature; 1 without one."""
+        known = [
+            float(self.inputs[name]) ** power for name, power in INVERSE_TEMPERATURES.items() if name in self.inputs
+        ]
+        return known[0] if known else 1.0
+
+    @property
+    def view(self) -> Array:
+        """Pairs of one view or of one input; nobody without views."""
+        return np.zeros_like(self.own) if self.same_view is None else self.same_view
+
+    @property
+    def i(self) -> Array:
+        """Numbers of anchors, a column."""
+        return np.arange(len(self.own))[:, None]
+
+    @property
+    def j(self) -> Array:
+        """Numbers of candidates, a row."""
+        return np.arange(self.own.shape[1])[None, :]
+
+    @property
+    def together(self) -> Array:
+        """Pairs that belong together."""
+        return self.positives > 0
+
+    @property
+    def negatives(self) -> Array:
+        """Candidates that are no positives, and not the anchor."""
+        return (self.positives <= 0) & self.candidates & ~self.own
+
+
+def flat(x: Array) -> Array:
+    """Rows of several views below one another: all samples of the first view first."""
+    if x is None or x.ndim < 3:
+        return x
+    n, v, d = x.shape
+    return np.reshape(np.swapaxes(x, 0, 1), (n * v, d))
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,11 +217,19 @@ class DenseForm:
         ``rows(arranged, deviations)``: the `DenseRows`.
     conventions : tuple of str
         Ids of the conventions that mean something for this loss.
+    stages : callable or None
+        ``stages(inputs, reduction)``: the stages with other ways of each (see `ways`); of the inputs, options have
+        their values, and arrays are only there or not.
+    compared : callable or None
+        ``compared(inputs)``: the batches that the stages start from, or None for inputs that have none; default: what
+        is arranged without deviations.
     """
 
     arrange: Callable[[Mapping[str, Any], Deviations], Any]
     rows: Callable[[Any, Deviations], DenseRows]
     conventions: tuple[str, ...]
+    stages: Callable[[Mapping[str, Any], str], Any] | None = None
+    compared: Callable[[Mapping[str, Any]], Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ def _without(batch: DenseBatch, which: str) -> Array:
     column = {
         "last": np.full(n, m - 1 - np.argmax(np.any(inside, axis=0)[::-1])),
         "first": np.full(n, np.argmax(np.any(inside, axis=0))),
-        "next": (np.arange(n) + 1) % m,
+        "next": (np.arange(n) + (1 if inside is batch.candidates else n)) % m,
     }[which]
     gone = np.arange(m) == column[:, None]
     return batch.candidates & ~(gone & ~(batch.positives > 0))

@@ -1,7 +1,7 @@
 """The dense forms on the inputs of a probe: values under any deviations, and the way back to the inputs."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -9,9 +9,10 @@ import numpy as np
 from nceref import registry
 from nceref.cases.records import Probe
 from nceref.diagnosis.conventions import EDGES, in_float32
-from nceref.diagnosis.dense.batch import DenseFamily, DenseForm, DenseRows, Deviations
+from nceref.diagnosis.dense.batch import DenseBatch, DenseFamily, DenseForm, DenseRows, Deviations
 from nceref.diagnosis.dense.program import program_form
 from nceref.diagnosis.dense.stages import reduced
+from nceref.diagnosis.dense.ways.way import Stage
 from nceref.diagnosis.tape import Graph, Variable, edge
 from nceref.spec import Loss
 
@@ -114,3 +115,36 @@ def factors_of(graph: Graph, deviations: Deviations) -> dict[str, float]:
     """The factors on edges that conventions of the gradient are."""
     known = (EDGES[id] for id in deviations if id in EDGES)
     return {name: factor for names, factor in known if (name := next((n for n in names if n in graph.edges), ""))}
+
+
+_OPTIONS = ("normalize", "fallback", "form", "base_temperature", "label_smoothing", "include_diagonal")
+
+
+def stages(loss: Loss, inputs: Mapping[str, Any], reduction: str) -> tuple[Stage, ...]:
+    """The stages of a loss in their order, with the ways of each; none for a loss that has none stated.
+
+    `inputs`: arguments; options among them choose how the reference does a stage. `reduction`: ``mean``, or another
+    one, whose rows are added up.
+    """
+    options = tuple((name, inputs.get(name)) for name in _OPTIONS)
+    given = tuple(name for name, x in inputs.items() if x is not None and name not in _OPTIONS)
+    return _stages(loss, options, given, reduction)
+
+
+@lru_cache(maxsize=32)
+def _stages(
+    loss: Loss, options: tuple[tuple[str, Any], ...], given: tuple[str, ...], reduction: str
+) -> tuple[Stage, ...]:
+    made = form_of(loss).stages
+    return () if made is None else made({**dict(options), **dict.fromkeys(given, True)}, reduction)
+
+
+def batches(loss: Loss, inputs: Mapping[str, Any]) -> Sequence[DenseBatch] | None:
+    """What the stages of a loss start from, one a direction; None for a loss or an input that has no stages."""
+    form = form_of(loss)
+    if form.stages is None:
+        return None
+    given: dict[str, Any] = {p.name: inputs.get(p.name, getattr(p, "default", None)) for p in loss.parameters}
+    given["views"] = np.ndim(given.get("embeddings", 0)) == 3
+    made: Sequence[DenseBatch] | None = form.arrange(given, {}) if form.compared is None else form.compared(given)
+    return made

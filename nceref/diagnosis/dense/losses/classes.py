@@ -1,6 +1,7 @@
 """Scores of classes: the candidates of a row are the classes, and its positive is its target."""
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -13,6 +14,10 @@ from nceref.diagnosis.dense.temperatures import (
     inverse_temperature,
     temperature,
 )
+from nceref.diagnosis.dense.ways.lineup import compared, over_temperature, softmaxed
+from nceref.diagnosis.dense.ways.logits import curves, numbered_ways, tempered_ways
+from nceref.diagnosis.dense.ways.smoothing import smoothed
+from nceref.diagnosis.dense.ways.way import Stage, Way
 from nceref.diagnosis.tape import edge, stage
 
 
@@ -33,6 +38,12 @@ def _scored(logits, target, inputs, deviations):
         form="sum",
         temperature=temperature(inputs, deviations),
         samples=len(target),
+        inputs=inputs,
+        rows=("embeddings", "class_weights") if "class_weights" in inputs else (),
+        anchors=np.arange(len(target)),
+        against=len(target) + np.arange(target.shape[1]),
+        labels=np.asarray(inputs["target"]),
+        kinds=np.arange(target.shape[1]),
     )
 
 
@@ -106,6 +117,30 @@ def _subtracted(cosines, target, margin, inputs, deviations):
     return _scored(logits, target, inputs, deviations)
 
 
+def _unsmoothed(inputs):
+    """With the target alone: a way of the positives smooths it."""
+    return _given({**inputs, "label_smoothing": 0.0}, {})
+
+
+def _margin_stages(curve, inputs, reduction):
+    below = ("cos theta - m sin m",) if inputs.get("fallback") == "linear" else ()
+    first = compared(("embeddings", "class_weights"), inputs)
+    return softmaxed(first, curves(curve, *below), *_TEXTS, reduction)
+
+
+def _score_stages(logits, inputs, reduction):
+    given = Stage("similarities", "", (Way("x_ik", lambda batch, c: batch.inputs["logits"]),))
+    share = float(inputs.get("label_smoothing") or 0.0)
+    positives = smoothed(share) if share else _TEXTS[0]
+    return softmaxed((given,), Stage("logits", "l_ik = ", logits()), positives, _TEXTS[1], reduction, "sum")
+
+
+def _tempered_scores():
+    return tempered_ways(over_temperature, "x_ik/T")
+
+
+_TEXTS = ("the target", "all classes")
+
 _EVERY = (
     *of_kind("mean", "softmax"), "positive-dropped-from-denominator", "a-negative-dropped", "softmax-over-wrong-axis",
     "softmax-applied-twice", "negatives-ignored", "first-input-detached",
@@ -121,9 +156,22 @@ _PRIOR = (
 DENSE = DenseFamily(
     name="classes",
     losses={
-        "cross_entropy": DenseForm(_given, contrast, (*_EVERY, *TEMPERATURE_CONVENTIONS)),
-        "balanced_softmax": DenseForm(_balanced, contrast, (*_EVERY, *TEMPERATURE_CONVENTIONS, *_PRIOR)),
-        "arcface": DenseForm(_angular, contrast, (*_EVERY, *_ROWS, "margin-in-degrees", "margin-multiplied")),
-        "cosface": DenseForm(_lowered, contrast, (*_EVERY, *_ROWS)),
+        "cross_entropy": DenseForm(
+            _given,
+            contrast,
+            (*_EVERY, *TEMPERATURE_CONVENTIONS),
+            partial(_score_stages, _tempered_scores),
+            _unsmoothed,
+        ),
+        "balanced_softmax": DenseForm(
+            _balanced, contrast, (*_EVERY, *TEMPERATURE_CONVENTIONS, *_PRIOR), partial(_score_stages, numbered_ways)
+        ),
+        "arcface": DenseForm(
+            _angular,
+            contrast,
+            (*_EVERY, *_ROWS, "margin-in-degrees", "margin-multiplied"),
+            partial(_margin_stages, "cos(theta + m)"),
+        ),
+        "cosface": DenseForm(_lowered, contrast, (*_EVERY, *_ROWS), partial(_margin_stages, "cos theta - m")),
     },
 )

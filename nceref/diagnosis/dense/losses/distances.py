@@ -3,7 +3,8 @@
 import numpy as np
 
 from nceref.diagnosis.conventions import of_kind
-from nceref.diagnosis.dense.batch import DenseFamily, DenseForm, DenseRows, embed, log_sum_exp
+from nceref.diagnosis.dense.batch import DenseBatch, DenseFamily, DenseForm, DenseRows, embed, log_sum_exp
+from nceref.diagnosis.dense.ways.distances import apart_stages, paired_stages
 from nceref.diagnosis.tape import detached
 
 
@@ -58,6 +59,21 @@ def _potential(arranged, deviations):
     return DenseRows(value[..., None], size=float(np.max(np.abs(detached(logits)))), samples=n)
 
 
+def _pairs(inputs):
+    n = len(inputs["x"])
+    r, everyone = np.arange(n), np.ones((n, n), dtype=bool)
+    return (DenseBatch(None, None, everyone, np.eye(n), ~everyone, samples=n, inputs=inputs, rows=("x", "y"),
+                       anchors=r, against=n + r, labels=r, kinds=r),)  # fmt: skip
+
+
+def _points(inputs):
+    n = len(inputs["x"])
+    r, own = np.arange(n), np.eye(n, dtype=bool)
+    inside = own | ~own if inputs["include_diagonal"] else ~own
+    return (DenseBatch(None, None, inside, np.zeros((n, n)), own, samples=n, inputs=inputs, rows=("x",), anchors=r,
+                       against=r, labels=r, kinds=r),)  # fmt: skip
+
+
 _EVERY = (*of_kind("rows"), "first-input-detached", "distance-not-squared")
 
 DENSE = DenseFamily(
@@ -74,6 +90,8 @@ DENSE = DenseFamily(
                 "mean-over-dimensions",
                 "mean-over-nonzero-rows",
             ),
+            paired_stages,
+            _pairs,
         ),
         "uniformity": DenseForm(
             _apart,
@@ -87,6 +105,8 @@ DENSE = DenseFamily(
                 "temperature-missing",
                 "temperature-off-by-a-factor",
             ),
+            apart_stages,
+            _points,
         ),
     },
 )

@@ -1,6 +1,7 @@
 """Rows with labels or a mask: several positives an anchor, views, a queue, class centers."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from nceref.diagnosis.dense.batch import (
     DenseFamily,
     DenseForm,
     embed,
+    flat,
     similarities,
 )
 from nceref.diagnosis.dense.stages import contrast
@@ -20,15 +22,9 @@ from nceref.diagnosis.dense.temperatures import (
     temperature,
     tempered,
 )
+from nceref.diagnosis.dense.ways.centers import logits_stage, positives_stage
+from nceref.diagnosis.dense.ways.lineup import compared, paired, softmaxed
 from nceref.diagnosis.tape import edge
-
-
-def _flat(x):
-    """Views below one another: all samples of the first view first."""
-    if x is None or x.ndim < 3:
-        return x
-    n, v, d = x.shape
-    return np.reshape(np.swapaxes(x, 0, 1), (n * v, d))
 
 
 def _shape(inputs, views):
@@ -41,14 +37,14 @@ def _samples(inputs, deviations):
     """Anchors and candidates, with the weight of each as a positive."""
     views = inputs.get("views", 0)
     n, v = _shape(inputs, views)
-    given = {**inputs, "embeddings": _flat(inputs["embeddings"]) if views else inputs["embeddings"]}
+    given = {**inputs, "embeddings": flat(inputs["embeddings"]) if views else inputs["embeddings"]}
     given = {"queue": None, **given}
     unit = embed(given, {"first": "embeddings", "queue": "queue"}, deviations)
     z = unit["first"]
     anchors = z[:n] if inputs.get("anchor_mode") == "one" else z
     batch = edge(z, "the rows of the batch as candidates")
     candidates = np.concatenate([batch, unit["queue"]]) if "queue" in unit else batch
-    positives, in_queue, view = _positives(inputs, deviations, n, v, candidates.shape[-2])
+    positives, in_queue, view, names = _positives(inputs, deviations, n, v, candidates.shape[-2])
     rows = anchors.shape[-2]
     own = np.eye(rows, candidates.shape[-2], dtype=bool)
     positives = _chosen(positives[:rows], own, deviations)
@@ -68,11 +64,21 @@ def _samples(inputs, deviations):
         anchor_weights=None if weights is None else np.tile(weights, rows // n),
         samples=n,
         without_positive=inputs.get("no_positive", "zero"),
+        inputs=inputs,
+        rows=_names(inputs),
+        anchors=np.arange(rows),
+        against=np.arange(len(candidates)),
+        labels=names[:rows],
+        kinds=names,
     )
 
 
+def _names(inputs):
+    return ("embeddings", *(name for name in ("queue",) if inputs.get(name) is not None))
+
+
 def _positives(inputs, deviations, n, v, m):
-    """Weight of every pair of rows, itself included; which are of the queue, and which of the anchor's view."""
+    """Weight of every pair of rows, itself included; which are of the queue, and of the anchor's view; classes."""
     place = np.arange(n * v)
     sample = place // v if "views-interleaved" in deviations else place % n
     names = sample if inputs["labels"] is None else np.asarray(inputs["labels"])[sample]
@@ -87,7 +93,7 @@ def _positives(inputs, deviations, n, v, m):
     weights = np.roll(weights, deviations.get("labels-shifted", 0), axis=1)
     # The queue counts as one more view, to which no anchor belongs.
     which = np.concatenate([place // n, np.full(m - n * v, v)])
-    return weights, np.tile(np.arange(m) >= n * v, (m, 1)), which[:, None] == which
+    return weights, np.tile(np.arange(m) >= n * v, (m, 1)), which[:, None] == which, names
 
 
 def _chosen(weights, own, deviations):
@@ -136,6 +142,7 @@ def _with_centers(inputs, deviations):
             logits=np.concatenate([batch.logits, logits], axis=1),
             numerator=np.concatenate([batch.numerator, logits], axis=1),
             centers=inside,
+            kinds=np.concatenate([batch.kinds, np.arange(c)]),
             candidates=wider(batch.candidates, True),
             own=wider(batch.own),
             in_queue=wider(batch.in_queue),
@@ -159,6 +166,26 @@ def _offset(inputs, deviations):
     return offset
 
 
+def _whole(arrange, inputs):
+    """The batch; none where rows have weights or are left out, for which means have no ways."""
+    weighted = inputs.get("anchor_weights") is not None or inputs.get("no_positive") == "skip"
+    return None if weighted else arrange(inputs, {})
+
+
+def _stages(form, inputs, reduction):
+    base = inputs.get("base_temperature")
+    factor = None if base is None else (lambda batch: 1 / (batch.scale * base))
+    form = form or inputs.get("form") or "mean"
+    texts = "the other candidates of the label", "all j != i"
+    return paired(_names(inputs), *texts, inputs, reduction, base=form, factor=factor)
+
+
+def _center_stages(inputs, reduction):
+    form = "mean" if inputs.get("form") == "normalized" else "sum"
+    first = compared(_names(inputs), inputs)
+    return softmaxed(first, logits_stage(), positives_stage(), "all j != i and all centers", reduction, form)
+
+
 _EVERY = (
     *of_kind("rows", "mean", "softmax", "self"), *TEMPERATURE_CONVENTIONS, *PARTIAL_TEMPERATURES,
     "positive-dropped-from-denominator", "other-positives-dropped", "a-negative-dropped", "first-positive-only",
@@ -176,8 +203,18 @@ _CENTERS = ("centers-dropped", "centers-detached", "prior-missing", "prior-subtr
 DENSE = DenseFamily(
     name="labelled",
     losses={
-        "supcon_out": DenseForm(_outside, contrast, (*_EVERY, *_VIEWS, *_QUEUE, *_FORMS)),
-        "supcon_in": DenseForm(_inside, contrast, (*_EVERY, *_VIEWS, "sum-outside-log")),
-        "paco": DenseForm(_with_centers, contrast, (*_EVERY, *_QUEUE, *_FORMS, *_CENTERS)),
+        "supcon_out": DenseForm(
+            _outside, contrast, (*_EVERY, *_VIEWS, *_QUEUE, *_FORMS), partial(_stages, ""), partial(_whole, _outside)
+        ),
+        "supcon_in": DenseForm(
+            _inside, contrast, (*_EVERY, *_VIEWS, "sum-outside-log"), partial(_stages, "in"), partial(_whole, _inside)
+        ),
+        "paco": DenseForm(
+            _with_centers,
+            contrast,
+            (*_EVERY, *_QUEUE, *_FORMS, *_CENTERS),
+            _center_stages,
+            partial(_whole, _with_centers),
+        ),
     },
 )

@@ -1,9 +1,12 @@
 """Pairs that are judged one by one: no softmax joins the candidates of a row."""
 
+from functools import partial
+
 import numpy as np
 
 from nceref.diagnosis.conventions import of_kind
 from nceref.diagnosis.dense.batch import (
+    DenseBatch,
     DenseFamily,
     DenseForm,
     DenseRows,
@@ -13,6 +16,7 @@ from nceref.diagnosis.dense.batch import (
     softplus,
 )
 from nceref.diagnosis.dense.temperatures import SCALE_CONVENTIONS, inverse_temperature
+from nceref.diagnosis.dense.ways.one_by_one import linear_stages, noise_stages, sigmoid_stages
 from nceref.diagnosis.tape import detached, edge
 
 
@@ -111,6 +115,19 @@ def _density_rows(arranged, deviations):
     return DenseRows(rows, size=_size(data, noise, rows), divisor=n, samples=n)
 
 
+def _matrix(names, inputs):
+    n = len(inputs[names[0]])
+    r, everyone = np.arange(n), np.ones((n, n), dtype=bool)
+    return (DenseBatch(None, None, everyone, np.eye(n), ~everyone, samples=n, inputs=inputs, rows=names, anchors=r,
+                       against=n + r, labels=r, kinds=r),)  # fmt: skip
+
+
+def _column(inputs):
+    """No pairs: data and noise are judged one by one."""
+    nobody = np.zeros((len(inputs["data_logits"]), 1), dtype=bool)
+    return (DenseBatch(None, None, nobody, nobody * 1.0, nobody, samples=len(nobody), inputs=inputs),)
+
+
 _ROWS = (*of_kind("rows", "two inputs"), "similarity-clamped", "labels-shifted", "keys-detached")
 _EVERY = (
     *of_kind("mean"), "negatives-ignored", "positive-sign-flipped", "first-input-detached", "negatives-detached",
@@ -127,8 +144,16 @@ DENSE = DenseFamily(
             _sigmoids,
             _sigmoid_rows,
             (*_ROWS, *_EVERY, *_LOGARITHM, *SCALE_CONVENTIONS, *_BIAS, "gradient-clamped", "negatives-labeled-zero"),
+            sigmoid_stages,
+            partial(_matrix, ("image", "text")),
         ),
-        "simple": DenseForm(_similarities, _similarity_rows, (*_ROWS, *_EVERY, "diagonal-included", "weights-missing")),
-        "nce": DenseForm(_densities, _density_rows, (*_EVERY, *_LOGARITHM, *_NOISE)),
+        "simple": DenseForm(
+            _similarities,
+            _similarity_rows,
+            (*_ROWS, *_EVERY, "diagonal-included", "weights-missing"),
+            linear_stages,
+            partial(_matrix, ("queries", "keys")),
+        ),
+        "nce": DenseForm(_densities, _density_rows, (*_EVERY, *_LOGARITHM, *_NOISE), noise_stages, _column),
     },
 )

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from nceref.diagnosis.dense.temperatures import (
     temperature,
     tempered,
 )
+from nceref.diagnosis.dense.ways.lineup import paired
 from nceref.diagnosis.tape import detached, edge
 from nceref.engine.parameters import INVERSE_TEMPERATURES
 
@@ -23,8 +25,9 @@ def _square(inputs, roles, deviations):
     """All keys of the batch are candidates; both directions, or the one that a deviation leaves."""
     unit = embed(inputs, roles, deviations)
     one, other = ((unit[role], roles[role]) for role in ("first", "second"))
-    first = _one_way(one, other, _in_direction("first", inputs), deviations)
-    second = _one_way(other, one, _in_direction("second", inputs), deviations)
+    names = one[1], other[1]
+    first = _one_way(one, other, _in_direction("first", inputs), names, deviations)
+    second = _one_way(other, one, _in_direction("second", inputs), names, deviations)
     if "one-direction-only" in deviations:
         return (first,)
     if "other-direction-only" in deviations:
@@ -38,7 +41,7 @@ def _in_direction(which, inputs):
     return {name: edge(x, names[name]) if name in names else x for name, x in inputs.items()}
 
 
-def _one_way(rows, columns, inputs, deviations):
+def _one_way(rows, columns, inputs, names, deviations):
     anchors, keys = (
         edge(x, f"the rows of {name} as {what}")
         for (x, name), what in zip((rows, columns), ("anchors", "candidates"), strict=True)
@@ -49,8 +52,10 @@ def _one_way(rows, columns, inputs, deviations):
     logits, numerator = tempered(s, positives, inputs, deviations)
     nobody, everyone = np.zeros((n, n), dtype=bool), np.ones((n, n), dtype=bool)
     return DenseBatch(
-        logits, numerator, everyone, positives, nobody, temperature=temperature(inputs, deviations), samples=n
-    )
+        logits, numerator, everyone, positives, nobody, temperature=temperature(inputs, deviations), samples=n,
+        inputs=inputs, rows=names, anchors=np.arange(n) + n * names.index(rows[1]),
+        against=np.arange(n) + n * names.index(columns[1]), labels=np.arange(n), kinds=np.arange(n),
+    )  # fmt: skip
 
 
 def _queries(inputs, deviations):
@@ -65,33 +70,37 @@ def _momentum(inputs, deviations):
 
 
 def _queued(inputs, roles, deviations):
-    """Columns: the own key, the queue, and the other keys of the batch, which are no candidates."""
+    """Columns: the keys of the batch, of which the own one alone is a candidate, and the queue."""
     unit = embed(inputs, roles, deviations)
-    q, k, queue = unit["first"], unit["second"], unit["queue"]
-    n, m = q.shape[-2], queue.shape[-2]
-    kind = np.repeat((0, 1, 2), (1, m, n))
-    own, in_queue, excluded = (np.tile(kind == which, (n, 1)) for which in range(3))
-    # The own key is a candidate already, in the first column.
-    excluded[:, 1 + m :] &= ~np.eye(n, dtype=bool)
-    positives = np.tile(np.arange(1 + m + n) == deviations.get("labels-shifted", 0) % (1 + m), (n, 1)).astype(float)
-    pair = np.sum(edge(q, "the anchors of the positives") * k, axis=-1)[:, None]
-    others = (similarities(q, x, deviations, np.zeros((n, len(x)))) for x in (queue, k))
-    s = np.concatenate([pair, *others], axis=1)
-    logits, numerator = tempered(s, positives, inputs, deviations)
-    nobody = np.zeros_like(own)
-    return (
-        DenseBatch(
-            logits,
-            numerator,
-            own | in_queue,
-            positives,
-            nobody,
-            in_queue=in_queue,
-            excluded=excluded,
-            temperature=temperature(inputs, deviations),
-            samples=n,
-        ),
-    )
+    q, keys = unit["first"], np.concatenate([unit["second"], unit["queue"]])
+    n, total = len(q), len(keys)
+    columns = np.arange(total)
+    own_key = columns == np.arange(n)[:, None]
+    in_queue = np.tile(columns >= n, (n, 1))
+    # The own key has the label 0, and the queue those after it.
+    shift = deviations.get("labels-shifted", 0) % (1 + total - n)
+    positives = np.tile(columns == n + shift - 1, (n, 1)) if shift else own_key
+    logits, numerator = tempered(similarities(q, keys, deviations, own_key), positives, inputs, deviations)
+    batch = DenseBatch(
+        logits, numerator, own_key | in_queue, positives.astype(float), np.zeros_like(own_key), in_queue=in_queue,
+        excluded=~own_key & ~in_queue, temperature=temperature(inputs, deviations), samples=n, inputs=inputs,
+        rows=tuple(roles.values()), anchors=np.arange(n), against=n + columns, labels=np.arange(n),
+        kinds=np.where(columns < n, columns, -1),
+    )  # fmt: skip
+    return (_in_one_column(batch, own_key) if "softmax-over-wrong-axis" in deviations else batch,)
+
+
+def _in_one_column(batch, own_key):
+    """The own keys in the first column, as programs have them that take a softmax down the columns."""
+
+    def beside(x):
+        own = np.sum(np.where(own_key, x, 0), axis=1, keepdims=True)
+        return np.concatenate([own, x[:, batch.samples :]], axis=1)
+
+    names = ("logits", "numerator", "candidates", "positives", "own", "in_queue", "excluded")
+    moved = {name: beside(getattr(batch, name)) for name in names}
+    masks = {name: moved[name] > 0 for name in ("candidates", "own", "in_queue", "excluded")}
+    return replace(batch, **{**moved, **masks})
 
 
 def _hardest(inputs, deviations):
@@ -118,6 +127,19 @@ def _symmetric(inputs, deviations):
     return _square(inputs, {"first": "image", "second": "text"}, deviations)
 
 
+def _unranked(inputs):
+    """With all candidates: a way of the denominator chooses the hardest of them."""
+    return _square(inputs, {"first": "queries", "second": "keys"}, {})[:1]
+
+
+def _stages(names, candidates, inputs, reduction):
+    queue = [name for name in ("negatives", "queue") if inputs.get(name) is not None]
+    candidates = f"the own key and the {queue[0]}" if queue else candidates
+    return paired((*names, *queue), "the own key", candidates, inputs, reduction)
+
+
+_QUERIES = partial(_stages, ("queries", "keys"))
+
 _EVERY = (
     *of_kind("rows", "two inputs", "mean", "softmax"), "softplus-threshold", "positive-dropped-from-denominator",
     "softmax-applied-twice", "similarity-clamped", "negatives-ignored", "first-input-detached", "negatives-detached",
@@ -133,12 +155,20 @@ DENSE = DenseFamily(
             _queries,
             contrast,
             (*_WARM, *_EXTRA, "both-directions-averaged", "keys-detached", "a-negative-dropped"),
+            partial(_QUERIES, "all keys"),
         ),
-        "moco": DenseForm(_momentum, contrast, (*_WARM, *_EXTRA, "constants-get-gradient", "a-negative-dropped")),
+        "moco": DenseForm(
+            _momentum,
+            contrast,
+            (*_WARM, *_EXTRA, "constants-get-gradient", "a-negative-dropped"),
+            partial(_QUERIES, "all keys"),
+        ),
         "hard_contrastive": DenseForm(
             _hardest,
             contrast,
             (*_WARM, "both-directions-averaged", "softmax-over-wrong-axis", "keys-detached", "count-rounded-down"),
+            partial(_QUERIES, "the own key and the k hardest of the others"),
+            _unranked,
         ),
         "clip": DenseForm(
             _symmetric,
@@ -154,6 +184,7 @@ DENSE = DenseFamily(
                 "keys-detached",
                 "gradient-clamped",
             ),
+            partial(_stages, ("image", "text"), "all rows of the other input"),
         ),
     },
 )

@@ -14,9 +14,13 @@ from nceref.diagnosis.dense.temperatures import (
     temperature,
     tempered,
 )
+from nceref.diagnosis.dense.ways.estimates import estimated, weighed
+from nceref.diagnosis.dense.ways.lineup import compared, mean_stage, paired, tempered_stage
+from nceref.diagnosis.dense.ways.pairs import denominator_stage
 from nceref.diagnosis.tape import detached, edge
 
-ROLES = {"first": "z1", "second": "z2"}
+_NAMES = ("z1", "z2")
+ROLES = dict(zip(("first", "second"), _NAMES, strict=True))
 
 
 def _views(inputs, deviations):
@@ -36,8 +40,9 @@ def _views(inputs, deviations):
     s = similarities(anchors, candidates, deviations, positives, view)
     logits, numerator = tempered(s, positives, inputs, deviations)
     return s, DenseBatch(
-        logits, numerator, ~own, positives, own, same_view=view, temperature=temperature(inputs, deviations), samples=n
-    )
+        logits, numerator, ~own, positives, own, same_view=view, temperature=temperature(inputs, deviations), samples=n,
+        inputs=inputs, rows=_NAMES, anchors=rows, against=rows, labels=rows % n, kinds=rows % n,
+    )  # fmt: skip
 
 
 def _with_positive(inputs, deviations):
@@ -73,6 +78,27 @@ def _estimated(inputs, deviations):
     return (replace(batch, estimate=(inputs["positive_prior"], inputs.get("concentration", 0.0), floor)),)
 
 
+def _without_positive(inputs):
+    return _decoupled(inputs, {})
+
+
+def _coupled_stages(inputs, reduction):
+    return paired(_NAMES, "the other view", "all j != i", inputs, reduction)
+
+
+def _decoupled_stages(inputs, reduction):
+    return paired(_NAMES, "the other view", "all j but i and p", inputs, reduction)
+
+
+def _weighted_stages(inputs, reduction):
+    first = *compared(_NAMES, inputs), tempered_stage(inputs), denominator_stage("all j but i and p")
+    return *first, *weighed(), mean_stage(reduction)
+
+
+def _estimated_stages(inputs, reduction):
+    return *compared(_NAMES, inputs), tempered_stage(inputs), *estimated(), mean_stage(reduction)
+
+
 _EVERY = (
     *of_kind("rows", "two inputs", "mean", "softmax", "self", "views"), *TEMPERATURE_CONVENTIONS, *PARTIAL_TEMPERATURES,
     "anchor-as-positive", "other-view-detached", "a-negative-dropped", "similarity-clamped", "first-input-detached",
@@ -85,12 +111,18 @@ _CORRECTED = ("correction-missing", "positive-dropped-from-denominator")
 DENSE = DenseFamily(
     name="two_views",
     losses={
-        "nt_xent": DenseForm(_with_positive, contrast, (*_EVERY, *_PROBABILITY)),
-        "dcl": DenseForm(_decoupled, contrast, (*_EVERY, *_OUTSIDE)),
-        "dclw": DenseForm(_weighted, contrast, (*_EVERY, *_OUTSIDE, "weights-missing", "weights-not-detached")),
-        "debiased": DenseForm(_estimated, contrast, (*_EVERY, *_CORRECTED)),
+        "nt_xent": DenseForm(_with_positive, contrast, (*_EVERY, *_PROBABILITY), _coupled_stages),
+        "dcl": DenseForm(_decoupled, contrast, (*_EVERY, *_OUTSIDE), _decoupled_stages),
+        "dclw": DenseForm(
+            _weighted, contrast, (*_EVERY, *_OUTSIDE, "weights-missing", "weights-not-detached"), _weighted_stages
+        ),
+        "debiased": DenseForm(_estimated, contrast, (*_EVERY, *_CORRECTED), _estimated_stages, _without_positive),
         "hcl": DenseForm(
-            _estimated, contrast, (*_EVERY, *_CORRECTED, "importance-weights-missing", "weights-detached")
+            _estimated,
+            contrast,
+            (*_EVERY, *_CORRECTED, "importance-weights-missing", "weights-detached"),
+            _estimated_stages,
+            _without_positive,
         ),
     },
 )

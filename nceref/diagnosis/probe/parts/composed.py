@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from nceref.diagnosis.dense.forms import batches, stages
 from nceref.diagnosis.probe.calls import Calls, NoNumber, drawn_as_trained, drawn_together, random_rows
 from nceref.diagnosis.probe.parts.formula import Composition, lines
-from nceref.diagnosis.probe.parts.layouts import parts, works
 from nceref.diagnosis.probe.parts.search import Replacement, TargetCall, effort, one_change, several_changes
 from nceref.diagnosis.probe.recover import LENGTHS, SHARES, SIZES, TEMPERATURES, scalars
 from nceref.diagnosis.probe.sheet import Sheet, sheet_or_inputs
@@ -133,11 +133,11 @@ def _batch(calls: Calls, one: Sheet, rng: Any, drawn: Callable[[Sheet, Any, Any]
     x = random_rows(one, int(one.symbols.get("D", 0)), rng, LENGTHS)
     x = calls.rows(drawn(one, x, rng))
     inputs = one.call(x)
-    work = works(one.loss.name, inputs)
+    work = batches(one.loss, inputs)
     if work is None:
         return None
     y = calls.value(one, x)
-    made = parts(one.loss.name, inputs, calls.reduction)
+    made = stages(one.loss, inputs, calls.reduction)
     return TargetCall(made, work, y, calls.noise(y), one.quantities)
 
 

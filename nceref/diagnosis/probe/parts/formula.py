@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from nceref.diagnosis.dense.forms import batches, stages
+from nceref.diagnosis.dense.ways.way import Stage
 from nceref.diagnosis.probe.expressions import value_of
-from nceref.diagnosis.probe.parts.layouts import parts, works
 from nceref.diagnosis.probe.parts.search import Replacement, TargetCall
-from nceref.diagnosis.probe.parts.work import LossPart
 from nceref.diagnosis.probe.sheet import Sheet
 from nceref.diagnosis.probe.words import MARK, Difference, Lines, written
 
@@ -33,16 +33,16 @@ class Composition:
         out = []
         for x in xs:
             inputs = sheet.call(x)
-            made = works(sheet.loss.name, inputs)
+            made = batches(sheet.loss, inputs)
             if made is None:
                 return np.full(len(xs), np.nan)
-            batch = TargetCall(parts(sheet.loss.name, inputs, self.reduction), made, 0.0, 0.0, {})
+            batch = TargetCall(stages(sheet.loss, inputs, self.reduction), made, 0.0, 0.0, {})
             with np.errstate(all="ignore"):
                 out.append(batch.tried(dict(self.choice.changes), c))
         return np.array(out)
 
 
-def lines(made: Sequence[LossPart], choice: Replacement) -> Lines:
+def lines(made: Sequence[Stage], choice: Replacement) -> Lines:
     """The target's formula and the reference's, with what differs marked, and the differences."""
     changes: Mapping[int, int] = dict(choice.changes)
     constant = written(choice.constant) if choice.constant is not None else ""

@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from nceref.diagnosis.dense.batch import DenseBatch
+from nceref.diagnosis.dense.ways.way import REAL, Stage
 from nceref.diagnosis.probe.expressions import Expression, Product, expression_of, has_expression, value_of
-from nceref.diagnosis.probe.parts.work import REAL, LossPart, Work, joined
 from nceref.diagnosis.roots import roots
 
 INTEGERS = (*range(1, 11), 16, 32, 64, 128)
-_SHARES = (*np.geomspace(1e-8, 1e-2, 7), *np.geomspace(0.02, 50, 18), 100.0, 1e3)
+_SIMPLE = (0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 10.0)
+"""Numbers that are tried as they are, since two roots between points of the grid hide each other."""
+_SHARES = (*np.geomspace(1e-8, 1e-2, 7), *np.geomspace(0.02, 50, 18), 100.0, 1e3, *_SIMPLE)
 _GRID = sorted(float(s * x) for x in _SHARES for s in (1, -1))
 _NEAR = 0.01
 """The share of the room to which a constant is solved for: most are no expression."""
@@ -46,16 +49,16 @@ class TargetCall:
     `effort` counts the evaluations of parts, each as one, and more for large batches.
     """
 
-    parts: Sequence[LossPart]
-    works: Sequence[Work]
+    parts: Sequence[Stage]
+    works: Sequence[DenseBatch]
     y: float
     room: float
     symbols: Mapping[str, float]
     effort: float = 0.0
-    _kept: dict[tuple[tuple[int, int], ...], list[Sequence[Work]]] = field(default_factory=dict)
+    _kept: dict[tuple[tuple[int, int], ...], list[Sequence[DenseBatch]]] = field(default_factory=dict)
     _sums: dict[int, Any] = field(default_factory=dict)
 
-    def before(self, choice: Choice, c: float = 1.0, keep: bool = False) -> Work:
+    def before(self, choice: Choice, c: float = 1.0, keep: bool = False) -> DenseBatch:
         """What is on hand before the last part; `keep` keeps what the parts gave for choices of one more part."""
         last = len(self.parts) - 1
         items = tuple(sorted((k, n) for k, n in choice.items() if k < last))
@@ -71,7 +74,7 @@ class TargetCall:
             out.append(works)
         if keep:
             self._kept[items] = out
-        return joined(works)
+        return works[0].above(*works[1:])
 
     def tried(self, choice: Choice, c: float = 1.0) -> float:
         """The value with these ways; NaN where one does not fit the shapes."""
@@ -80,7 +83,7 @@ class TargetCall:
         except _REFUSED:
             return np.nan
 
-    def reduced(self, work: Work, n: int, c: float = 1.0) -> Any:
+    def reduced(self, work: DenseBatch, n: int, c: float = 1.0) -> Any:
         """What a way of the last part makes of what is on hand before it; NaN where it does not fit the shapes."""
         self.effort += 1
         try:
@@ -125,7 +128,7 @@ class TargetCall:
 
 
 @lru_cache(maxsize=32)
-def _linear(parts: Sequence[LossPart]) -> tuple[tuple[int, int], ...]:
+def _linear(parts: Sequence[Stage]) -> tuple[tuple[int, int], ...]:
     """Ways of the last part that add the rows up with weights, each with every constant."""
     ways = enumerate(parts[-1].ways)
     return tuple((n, c) for n, way in ways if way.linear for c in (INTEGERS if way.constant else (1,)))
@@ -186,7 +189,7 @@ def _switched(batches: Sequence[TargetCall]) -> Iterator[Replacement]:
             yield Replacement(((k, n),))
 
 
-def part_sums(parts: Sequence[LossPart]) -> bool:
+def part_sums(parts: Sequence[Stage]) -> bool:
     """Whether the rows are added up in the reference."""
     return parts[-1].ways[0].text.startswith("sum")
 
@@ -239,9 +242,11 @@ class _Solver:
         self.gap = lru_cache(None)(lambda c: batch.tried(choice, c) - batch.y)
 
     def roots(self, start: int = 0, stop: int | None = None) -> Iterator[float]:
-        """Those between points of the grid."""
+        """Those at points of the grid, and between them."""
         grid = _GRID[start:stop]
-        return roots(self.gap, grid, [self.gap(x) for x in grid], self.room, _NEAR)
+        gaps = [self.gap(x) for x in grid]
+        yield from (x for x, gap in zip(grid, gaps, strict=True) if abs(gap) <= self.room)
+        yield from roots(self.gap, grid, gaps, self.room, _NEAR)
 
     def nearest(self, c: float) -> float | None:
         """The same constant, or the root that is nearest."""
@@ -289,11 +294,11 @@ def _pairs(batches: Sequence[TargetCall], most: float) -> Iterator[Replacement]:
     yield from _surprising(batches, sorted(three, key=lambda fit: _length(first.parts, fit[0])))
 
 
-def _length(parts: Sequence[LossPart], choice: Choice) -> int:
+def _length(parts: Sequence[Stage], choice: Choice) -> int:
     return sum(len(parts[k].ways[n].text) for k, n in choice.items())
 
 
-def _atoms(parts: Sequence[LossPart]) -> Iterator[tuple[int, int, int]]:
+def _atoms(parts: Sequence[Stage]) -> Iterator[tuple[int, int, int]]:
     """Ways of all parts but the last, with each integer where they have one; later parts first."""
     for k in reversed(range(len(parts) - 1)):
         for n, way in parts[k].alone:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from nceref.diagnosis.probe.parts.work import REAL, LossPart, PartWay, Switch, Work, log_of
+from nceref.diagnosis.dense.batch import DenseBatch
+from nceref.diagnosis.dense.ways.way import REAL, Stage, Switch, Way, log_of
 
 Curve = Callable[[Any, float], Any]
 """Of cosines and the margin."""
@@ -94,36 +95,36 @@ POINTS: Mapping[str, Curve] = {
 
 # There are many, and every loss with a margin has the same.
 @cache
-def curves(usual: str, other: str = "") -> LossPart:
+def curves(usual: str, other: str = "") -> Stage:
     """Logits of a target with a margin, beside those of the other classes.
 
     `usual`: of `CURVES`: what the reference makes of the target. `other`: what it makes of it below cos(pi - m).
     """
     first = _curve(usual) if not other else _switched(usual, other, "-cos m")
-    out = [PartWay(_text(usual, other), lambda w, c: first(w))]
+    out = [Way(_text(usual, other), lambda w, c: first(w))]
     single = tuple(range(1, 1 + len(CURVES)))
-    out += [PartWay(f"s ({name}) for the target", _plain(_curve(name))) for name in CURVES]
+    out += [Way(f"s ({name}) for the target", _plain(_curve(name))) for name in CURVES]
     for name in CURVES:
-        out.append(PartWay(f"s ({name}) for the other classes", _others(first, name)))
-        out.append(PartWay(f"s ({name}) for every class", _every(name)))
-        out.append(PartWay(f"{name} for the target", _plain(_curve(name, False)), plain=False))
-        out.append(PartWay(f"{{c}} s ({name}) and 1 - {{c}} times the reference's, for the target", _mixed(first, name),
+        out.append(Way(f"s ({name}) for the other classes", _others(first, name)))
+        out.append(Way(f"s ({name}) for every class", _every(name)))
+        out.append(Way(f"{name} for the target", _plain(_curve(name, False)), plain=False))
+        out.append(Way(f"{{c}} s ({name}) and 1 - {{c}} times the reference's, for the target", _mixed(first, name),
                        REAL))  # fmt: skip
-    out += [PartWay(text, of(first), constant, plain) for text, of, constant, plain in _CHANGED]
+    out += [Way(text, of(first), constant, plain) for text, of, constant, plain in _CHANGED]
     out += [_tailed(above, tail, point) for above in dict.fromkeys((usual, "cos theta")) for tail in TAILS
             for point in POINTS]  # fmt: skip
     start = len(out)
     out += [_switching(a, b, point) for a in CURVES for b in CURVES for point in POINTS]
     above_point = tuple(map(_above, POINTS))
-    return LossPart("logits", "l_ik = ", tuple(out), switch=Switch(single, above_point, start))
+    return Stage("logits", "l_ik = ", tuple(out), switch=Switch(single, above_point, start))
 
 
-def _plain(f: Callable[[Work], Any]) -> Callable[[Work, float], Any]:
+def _plain(f: Callable[[DenseBatch], Any]) -> Callable[[DenseBatch, float], Any]:
     return lambda w, c: f(w)
 
 
-def _above(point: str) -> Callable[[Work], Any]:
-    def above(w: Work) -> Any:
+def _above(point: str) -> Callable[[DenseBatch], Any]:
+    def above(w: DenseBatch) -> Any:
         return np.any(w.together & (w["similarities"] > _point(w, point)), axis=1)
 
     return above
@@ -133,11 +134,11 @@ def _text(usual: str, other: str) -> str:
     return f"s ({usual}) for the target" if not other else f"s ({usual}) if cos theta > -cos m, else s ({other})"
 
 
-def _curve(name: str, scaled: bool = True) -> Callable[[Work], Any]:
-    def of(w: Work) -> Any:
-        s, m = w["similarities"], w.scalars["margin"]
-        x = np.where(w.together, CURVES[name](s, m) * (1 if scaled else 1 / w.sharp), s)
-        return _both(x * w.sharp)
+def _curve(name: str, scaled: bool = True) -> Callable[[DenseBatch], Any]:
+    def of(w: DenseBatch) -> Any:
+        s, m = w["similarities"], w.inputs["margin"]
+        x = np.where(w.together, CURVES[name](s, m) * (1 if scaled else 1 / w.scale), s)
+        return _both(x * w.scale)
 
     return of
 
@@ -146,26 +147,24 @@ def _both(x: Any) -> tuple[Any, Any]:
     return x, x
 
 
-def _point(w: Work, name: str) -> Any:
+def _point(w: DenseBatch, name: str) -> Any:
     if name == "the largest of the others":
         return np.max(np.where(w.together, -np.inf, w["similarities"]), axis=1, keepdims=True)
-    return POINTS[name](None, w.scalars["margin"])
+    return POINTS[name](None, w.inputs["margin"])
 
 
-def _switched(above: str, below: str, point: str) -> Callable[[Work], Any]:
-    def of(w: Work) -> Any:
-        s, m = w["similarities"], w.scalars["margin"]
+def _switched(above: str, below: str, point: str) -> Callable[[DenseBatch], Any]:
+    def of(w: DenseBatch) -> Any:
+        s, m = w["similarities"], w.inputs["margin"]
         moved = np.where(s > _point(w, point), CURVES[above](s, m), CURVES[below](s, m))
-        return _both(np.where(w.together, moved, s) * w.sharp)
+        return _both(np.where(w.together, moved, s) * w.scale)
 
     return of
 
 
-def _switching(above: str, below: str, point: str) -> PartWay:
+def _switching(above: str, below: str, point: str) -> Way:
     f = _switched(above, below, point)
-    return PartWay(
-        f"s ({above}) if cos theta > {point}, else s ({below}), for the target", lambda w, c: f(w), plain=False
-    )
+    return Way(f"s ({above}) if cos theta > {point}, else s ({below}), for the target", lambda w, c: f(w), plain=False)
 
 
 TAILS: Mapping[str, Callable[[Any, float, float], Any]] = {
@@ -193,44 +192,44 @@ TAILS: Mapping[str, Callable[[Any, float, float], Any]] = {
 """Logits of a target where the margin does not go as elsewhere, scaled a second time or never among them."""
 
 
-def _tailed(above: str, tail: str, point: str) -> PartWay:
-    def of(w: Work, c: float) -> Any:
-        x, m = w["similarities"], w.scalars["margin"]
-        moved = np.where(x > _point(w, point), w.sharp * CURVES[above](x, m), TAILS[tail](x, m, w.sharp))
-        return _both(np.where(w.together, moved, x * w.sharp))
+def _tailed(above: str, tail: str, point: str) -> Way:
+    def of(w: DenseBatch, c: float) -> Any:
+        x, m = w["similarities"], w.inputs["margin"]
+        moved = np.where(x > _point(w, point), w.scale * CURVES[above](x, m), TAILS[tail](x, m, w.scale))
+        return _both(np.where(w.together, moved, x * w.scale))
 
-    return PartWay(f"s ({above}) if cos theta > {point}, else {tail}, for the target", of, plain=False)
+    return Way(f"s ({above}) if cos theta > {point}, else {tail}, for the target", of, plain=False)
 
 
-def _others(first: Callable[[Work], Any], name: str) -> Callable[[Work, float], Any]:
-    def of(w: Work, c: float) -> Any:
-        s, m = w["similarities"], w.scalars["margin"]
-        return _both(np.where(w.together, first(w)[0], CURVES[name](s, m) * w.sharp))
+def _others(first: Callable[[DenseBatch], Any], name: str) -> Callable[[DenseBatch, float], Any]:
+    def of(w: DenseBatch, c: float) -> Any:
+        s, m = w["similarities"], w.inputs["margin"]
+        return _both(np.where(w.together, first(w)[0], CURVES[name](s, m) * w.scale))
 
     return of
 
 
-def _every(name: str) -> Callable[[Work, float], Any]:
-    return lambda w, c: _both(CURVES[name](w["similarities"], w.scalars["margin"]) * w.sharp)
+def _every(name: str) -> Callable[[DenseBatch, float], Any]:
+    return lambda w, c: _both(CURVES[name](w["similarities"], w.inputs["margin"]) * w.scale)
 
 
-def _mixed(first: Callable[[Work], Any], name: str) -> Callable[[Work, float], Any]:
-    def of(w: Work, c: float) -> Any:
+def _mixed(first: Callable[[DenseBatch], Any], name: str) -> Callable[[DenseBatch, float], Any]:
+    def of(w: DenseBatch, c: float) -> Any:
         s, x = w["similarities"], first(w)[0]
-        other = CURVES[name](s, w.scalars["margin"]) * w.sharp
+        other = CURVES[name](s, w.inputs["margin"]) * w.scale
         return _both(np.where(w.together, c * other + (1 - c) * x, x))
 
     return of
 
 
-_Change = tuple[str, Callable[[Callable[[Work], Any]], Callable[[Work, float], Any]], str, bool]
+_Change = tuple[str, Callable[[Callable[[DenseBatch], Any]], Callable[[DenseBatch, float], Any]], str, bool]
 
 
-def _on(change: Callable[[Work, Any, float], Any], both: bool = True) -> Any:
+def _on(change: Callable[[DenseBatch, Any, float], Any], both: bool = True) -> Any:
     """A change of all logits, in the numerator as well, or in the denominator alone."""
 
-    def made(first: Callable[[Work], Any]) -> Callable[[Work, float], Any]:
-        def of(w: Work, c: float) -> Any:
+    def made(first: Callable[[DenseBatch], Any]) -> Callable[[DenseBatch, float], Any]:
+        def of(w: DenseBatch, c: float) -> Any:
             x, y = first(w)
             return change(w, x, c), change(w, y, c) if both else y
 
@@ -239,11 +238,11 @@ def _on(change: Callable[[Work, Any, float], Any], both: bool = True) -> Any:
     return made
 
 
-_CHANGES: tuple[tuple[str, Callable[[Work, Any, float], Any], str], ...] = (
+_CHANGES: tuple[tuple[str, Callable[[DenseBatch, Any, float], Any], str], ...] = (
     ("{c} times as large", lambda w, x, c: c * x, REAL),
     ("{c} larger for positives", lambda w, x, c: x + c * w.together, REAL),
     ("{c} larger for negatives", lambda w, x, c: x + c * ~w.together, REAL),
-    ("{c}/T larger for positives", lambda w, x, c: x + c * w.together * w.sharp, REAL),
+    ("{c}/T larger for positives", lambda w, x, c: x + c * w.together * w.scale, REAL),
     ("{c} times as large for positives", lambda w, x, c: np.where(w.together, c * x, x), REAL),
     ("{c} times as large for negatives", lambda w, x, c: np.where(w.together, x, c * x), REAL),
     ("held between -{c} and {c}", lambda w, x, c: np.clip(x, -abs(c), abs(c)), REAL),
@@ -270,11 +269,11 @@ _CHANGES: tuple[tuple[str, Callable[[Work, Any, float], Any], str], ...] = (
     ("over n log n, n negatives", lambda w, x, c: x / (_many(w) * np.log(_many(w))), ""),
     ("over N", lambda w, x, c: x / w.samples, ""),
     ("times N", lambda w, x, c: x * w.samples, ""),
-    ("over T once more", lambda w, x, c: x * w.sharp, ""),
-    ("times T", lambda w, x, c: x / w.sharp, ""),
-    ("times T^2", lambda w, x, c: x / w.sharp**2, ""),
-    ("times sqrt(T)", lambda w, x, c: x / np.sqrt(w.sharp), ""),
-    ("plus log of the temperature", lambda w, x, c: x - np.log(w.sharp) * w.together, ""),
+    ("over T once more", lambda w, x, c: x * w.scale, ""),
+    ("times T", lambda w, x, c: x / w.scale, ""),
+    ("times T^2", lambda w, x, c: x / w.scale**2, ""),
+    ("times sqrt(T)", lambda w, x, c: x / np.sqrt(w.scale), ""),
+    ("plus log of the temperature", lambda w, x, c: x - np.log(w.scale) * w.together, ""),
     ("0 for the anchor itself", lambda w, x, c: np.where(w.own, 0.0, x), ""),
     ("0 for what is not above 0", lambda w, x, c: np.maximum(x, 0), ""),
     ("the mean of those of both directions", lambda w, x, c: (x + x.T) / 2, ""),
@@ -293,7 +292,7 @@ _CHANGES: tuple[tuple[str, Callable[[Work, Any, float], Any], str], ...] = (
     ("log(max(e^x, {c}))", lambda w, x, c: np.maximum(x, np.log(c)), REAL),
     ("plus log(N - 1) for positives", lambda w, x, c: x + np.log(w.samples - 1) * w.together, ""),
     ("less log(N - 1) for positives", lambda w, x, c: x - np.log(w.samples - 1) * w.together, ""),
-    ("times the log of the smallest candidate count", lambda w, x, c: x * np.log(np.min(np.sum(w.inside, 1))), ""),
+    ("times the log of the smallest candidate count", lambda w, x, c: x * np.log(np.min(np.sum(w.candidates, 1))), ""),
     ("times the log of e^x of the smallest", lambda w, x, c: x * np.min(x), ""),
 )  # fmt: skip
 _CHANGED: tuple[_Change, ...] = tuple(
@@ -303,7 +302,7 @@ _CHANGED: tuple[_Change, ...] = tuple(
 )
 
 
-def _many(w: Work) -> float:
+def _many(w: DenseBatch) -> float:
     return float(np.max(np.sum(w.negatives, axis=1)))
 
 
@@ -319,23 +318,23 @@ def _column_tops(x: Any) -> Any:
     return np.max(x, axis=0)[:, None]
 
 
-def _width(w: Work) -> float:
+def _width(w: DenseBatch) -> float:
     return float(w.blocks[0].shape[-1]) if w.blocks else float(w.own.shape[1])
 
 
-def tempered_ways(usual: Callable[[Work], Any], text: str) -> tuple[PartWay, ...]:
+def tempered_ways(usual: Callable[[DenseBatch], Any], text: str) -> tuple[Way, ...]:
     """Logits that are similarities over the temperature, or changed.
 
     `usual`: those of the reference, of a work, for denominator and numerator.
     """
-    changed = tuple(PartWay(name, of(usual), constant, plain) for name, of, constant, plain in _CHANGED)
-    return (PartWay(text, lambda w, c: usual(w)), *changed)
+    changed = tuple(Way(name, of(usual), constant, plain) for name, of, constant, plain in _CHANGED)
+    return (Way(text, lambda w, c: usual(w)), *changed)
 
 
-Numbers = Callable[[Work, float], Any]
+Numbers = Callable[[DenseBatch, float], Any]
 
 
-def _batch_counts(w: Work) -> Any:
+def _batch_counts(w: DenseBatch) -> Any:
     return np.bincount(w.labels, minlength=w.own.shape[1]).astype(float)
 
 
@@ -379,73 +378,73 @@ NUMBERS: tuple[tuple[str, Numbers, str], ...] = (
     ("log n_k", lambda w, c: np.log(w.counts), ""),
     ("log(n_k/sum n)", lambda w, c: np.log(w.counts / np.sum(w.counts)), ""),
     ("the softmax of n_k", lambda w, c: _softmax(w.counts), ""),
-    ("the softmax of log n_k over T", lambda w, c: _softmax(np.log(w.counts) * w.sharp), ""),
+    ("the softmax of log n_k over T", lambda w, c: _softmax(np.log(w.counts) * w.scale), ""),
     ("1", lambda w, c: np.ones(w.own.shape[1]), ""),
 )  # fmt: skip
 """Numbers of the classes that stand for the counts."""
 _USES: tuple[tuple[str, Callable[[Any, Any, Any, float], Any], str], ...] = (
-    ("x_ik/T + log({n})", lambda x, n, w, c: x * w.sharp + log_of(n), ""),
-    ("x_ik/T - log({n})", lambda x, n, w, c: x * w.sharp - log_of(n), ""),
-    ("x_ik/T + {n}", lambda x, n, w, c: x * w.sharp + n, ""),
-    ("x_ik/T - {n}", lambda x, n, w, c: x * w.sharp - n, ""),
-    ("(x_ik + log({n}))/T", lambda x, n, w, c: (x + log_of(n)) * w.sharp, ""),
-    ("(x_ik - log({n}))/T", lambda x, n, w, c: (x - log_of(n)) * w.sharp, ""),
-    ("(x_ik + {n})/T", lambda x, n, w, c: (x + n) * w.sharp, ""),
-    ("(x_ik - {n})/T", lambda x, n, w, c: (x - n) * w.sharp, ""),
-    ("{n} x_ik/T", lambda x, n, w, c: x * n * w.sharp, ""),
-    ("x_ik/({n} T)", lambda x, n, w, c: x / n * w.sharp, ""),
-    ("x_ik/T + T log({n})", lambda x, n, w, c: x * w.sharp + log_of(n) / w.sharp, ""),
-    ("x_ik/T + {c} log({n})", lambda x, n, w, c: x * w.sharp + c * log_of(n), REAL),
-    ("x_ik/T + {c} ({n})", lambda x, n, w, c: x * w.sharp + c * n, REAL),
-    ("x_ik/T + {c} ({n})^(-1/4)", lambda x, n, w, c: x * w.sharp + c * n**-0.25, REAL),
+    ("x_ik/T + log({n})", lambda x, n, w, c: x * w.scale + log_of(n), ""),
+    ("x_ik/T - log({n})", lambda x, n, w, c: x * w.scale - log_of(n), ""),
+    ("x_ik/T + {n}", lambda x, n, w, c: x * w.scale + n, ""),
+    ("x_ik/T - {n}", lambda x, n, w, c: x * w.scale - n, ""),
+    ("(x_ik + log({n}))/T", lambda x, n, w, c: (x + log_of(n)) * w.scale, ""),
+    ("(x_ik - log({n}))/T", lambda x, n, w, c: (x - log_of(n)) * w.scale, ""),
+    ("(x_ik + {n})/T", lambda x, n, w, c: (x + n) * w.scale, ""),
+    ("(x_ik - {n})/T", lambda x, n, w, c: (x - n) * w.scale, ""),
+    ("{n} x_ik/T", lambda x, n, w, c: x * n * w.scale, ""),
+    ("x_ik/({n} T)", lambda x, n, w, c: x / n * w.scale, ""),
+    ("x_ik/T + T log({n})", lambda x, n, w, c: x * w.scale + log_of(n) / w.scale, ""),
+    ("x_ik/T + {c} log({n})", lambda x, n, w, c: x * w.scale + c * log_of(n), REAL),
+    ("x_ik/T + {c} ({n})", lambda x, n, w, c: x * w.scale + c * n, REAL),
+    ("x_ik/T + {c} ({n})^(-1/4)", lambda x, n, w, c: x * w.scale + c * n**-0.25, REAL),
     ("x_ik/T - {c} ({n})^(-1/4) for the target",
-     lambda x, n, w, c: (x - c * w.together * n**-0.25) * w.sharp, REAL),
+     lambda x, n, w, c: (x - c * w.together * n**-0.25) * w.scale, REAL),
     ("x_ik/T - {c} max_j ({n})_j^(1/4) ({n})^(-1/4) for the target",
-     lambda x, n, w, c: x * w.sharp - c * w.together * (np.min(n) / n) ** 0.25, REAL),
+     lambda x, n, w, c: x * w.scale - c * w.together * (np.min(n) / n) ** 0.25, REAL),
     ("(x_ik - {c} min_j ({n})_j^(1/4) ({n})^(-1/4))/T for the target",
-     lambda x, n, w, c: (x - c * w.together * (np.min(n) / n) ** 0.25) * w.sharp, REAL),
-    ("x_ik/T - {c}/sqrt({n}) for the target", lambda x, n, w, c: x * w.sharp - c * w.together / np.sqrt(n), REAL),
-    ("(x_ik - {c}/sqrt({n}))/T for the target", lambda x, n, w, c: (x - c * w.together / np.sqrt(n)) * w.sharp, REAL),
-    ("x_ik/T + log({n}) for the target", lambda x, n, w, c: x * w.sharp + w.together * log_of(n), ""),
-    ("x_ik/T - log({n}) for the target", lambda x, n, w, c: x * w.sharp - w.together * log_of(n), ""),
-    ("x_ik/T + log({n}) for the other classes", lambda x, n, w, c: x * w.sharp + ~w.together * log_of(n), ""),
-    ("(x_ik + {n}^{c})/T", lambda x, n, w, c: (x + n**c) * w.sharp, REAL),
+     lambda x, n, w, c: (x - c * w.together * (np.min(n) / n) ** 0.25) * w.scale, REAL),
+    ("x_ik/T - {c}/sqrt({n}) for the target", lambda x, n, w, c: x * w.scale - c * w.together / np.sqrt(n), REAL),
+    ("(x_ik - {c}/sqrt({n}))/T for the target", lambda x, n, w, c: (x - c * w.together / np.sqrt(n)) * w.scale, REAL),
+    ("x_ik/T + log({n}) for the target", lambda x, n, w, c: x * w.scale + w.together * log_of(n), ""),
+    ("x_ik/T - log({n}) for the target", lambda x, n, w, c: x * w.scale - w.together * log_of(n), ""),
+    ("x_ik/T + log({n}) for the other classes", lambda x, n, w, c: x * w.scale + ~w.together * log_of(n), ""),
+    ("(x_ik + {n}^{c})/T", lambda x, n, w, c: (x + n**c) * w.scale, REAL),
 )  # fmt: skip
 
 
-def numbered_ways() -> tuple[PartWay, ...]:
+def numbered_ways() -> tuple[Way, ...]:
     """Logits with the number of each class, the logarithm of the counts added in the reference."""
-    out = [PartWay("x_ik/T + log(n_k)", lambda w, c: _both(w["similarities"] * w.sharp + np.log(w.counts)))]
+    out = [Way("x_ik/T + log(n_k)", lambda w, c: _both(w["similarities"] * w.scale + np.log(w.counts)))]
     for number, n, first in NUMBERS:
         for text, f, second in _USES:
             # One constant at most.
             if not (first and second) and (number, text) != ("n_k", "x_ik/T + log({n})"):
                 plain = number in ("n_k", "1", "n_k/sum n") or text == "x_ik/T + log({n})"
-                out.append(PartWay(text.replace("{n}", number), _numbered(f, n), first or second, plain))
-    out += [PartWay("x_ik/T + log(n_k) in the denominator, x_iy/T in the numerator", _half(True))]
-    out += [PartWay("x_ik/T in the denominator, x_iy/T + log(n_y) in the numerator", _half(False))]
+                out.append(Way(text.replace("{n}", number), _numbered(f, n), first or second, plain))
+    out += [Way("x_ik/T + log(n_k) in the denominator, x_iy/T in the numerator", _half(True))]
+    out += [Way("x_ik/T in the denominator, x_iy/T + log(n_y) in the numerator", _half(False))]
 
-    def usual(w: Work) -> Any:
-        return _both(w["similarities"] * w.sharp + np.log(w.counts))
+    def usual(w: DenseBatch) -> Any:
+        return _both(w["similarities"] * w.scale + np.log(w.counts))
 
-    out += [PartWay(name, of(usual), constant, plain) for name, of, constant, plain in _CHANGED]
+    out += [Way(name, of(usual), constant, plain) for name, of, constant, plain in _CHANGED]
     return tuple(out)
 
 
-def _half(denominator: bool) -> Callable[[Work, float], Any]:
-    def of(w: Work, c: float) -> Any:
-        x = w["similarities"] * w.sharp
+def _half(denominator: bool) -> Callable[[DenseBatch, float], Any]:
+    def of(w: DenseBatch, c: float) -> Any:
+        x = w["similarities"] * w.scale
         more = x + np.log(w.counts)
         return (more, x) if denominator else (x, more)
 
     return of
 
 
-def _numbered(f: Any, n: Numbers) -> Callable[[Work, float], Any]:
+def _numbered(f: Any, n: Numbers) -> Callable[[DenseBatch, float], Any]:
     return lambda w, c: _both(f(w["similarities"], n(w, c), w, c))
 
 
-def _effective(w: Work, beta: float) -> Any:
+def _effective(w: DenseBatch, beta: float) -> Any:
     return (1 - beta) / (1 - beta**w.counts)
 
 

@@ -1,31 +1,29 @@
 """Distances between rows: those of pairs, or those of all points to one another."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
-from nceref.diagnosis.probe.parts.layouts import PartedFamily, PartedLoss, mean_part, work
-from nceref.diagnosis.probe.parts.rows import ways
-from nceref.diagnosis.probe.parts.work import INTEGER, REAL, LossPart, PartWay
+from nceref.diagnosis.dense.ways.lineup import mean_stage
+from nceref.diagnosis.dense.ways.rows import ways
+from nceref.diagnosis.dense.ways.way import INTEGER, REAL, Stage, Way
 
 
-def _paired_works(inputs):
-    n = len(inputs["x"])
-    return [work(inputs, (inputs["x"], inputs["y"]), np.arange(n), n + np.arange(n), np.eye(n), np.ones((n, n), bool))]
-
-
-def _between(w):
+def _between(w: Any) -> Any:
     z = w["rows of inputs"]
-    return z[w.anchors], z[w.candidates]
+    return z[w.anchors], z[w.against]
 
 
-def _distance(f):
-    def of(w, c):
+def _distance(f: Any) -> Any:
+    def of(w: Any, c: Any) -> Any:
         a, b = _between(w)
-        return f(a, b, w.scalars["exponent"], c)
+        return f(a, b, w.inputs["exponent"], c)
 
     return of
 
 
-def _length(x):
+def _length(x: Any) -> Any:
     return np.sqrt(np.sum(x * x, axis=-1))
 
 
@@ -59,29 +57,22 @@ _POWERS = (
 )
 
 
-def _paired_parts(inputs, reduction):
+def paired_stages(inputs: Mapping[str, Any], reduction: str) -> tuple[Stage, ...]:
+    """The stages of a loss of the distances of pairs."""
     return (
-        LossPart("rows of inputs", "rows: ", ways(("x", "y"), inputs.get("normalize") == "none")),
-        LossPart("rows", "L_i = ", tuple(PartWay(t, _distance(f), k) for t, f, k in _POWERS)),
-        mean_part(reduction),
+        Stage("rows of inputs", "rows: ", ways(("x", "y"), inputs.get("normalize") == "none")),
+        Stage("rows", "L_i = ", tuple(Way(t, _distance(f), k) for t, f, k in _POWERS)),
+        mean_stage(reduction),
     )
 
 
-def _apart_works(inputs):
-    n = len(inputs["x"])
-    r = np.arange(n)
-    own = np.eye(n, dtype=bool)
-    inside = np.ones((n, n), bool) if inputs.get("include_diagonal") else ~own
-    return [work(inputs, (inputs["x"],), r, r, np.zeros((n, n)), inside, own=own)]
-
-
-def _squares(w):
+def _squares(w: Any) -> Any:
     z = w["rows of inputs"]
     return np.sum((z[:, None] - z[None]) ** 2, axis=-1)
 
 
-def _all_pairs(f):
-    return lambda w, c: f(_squares(w), w["rows of inputs"], w.scalars["t"], c)
+def _all_pairs(f: Any) -> Any:
+    return lambda w, c: f(_squares(w), w["rows of inputs"], w.inputs["t"], c)
 
 
 _POTENTIALS = (
@@ -111,12 +102,12 @@ _POTENTIALS = (
 )
 
 
-def _set(f):
+def _set(f: Any) -> Any:
     return lambda w, c: f(w, c) * 1.0
 
 
 _SETS = (
-    ("the pairs of the reference", lambda w, c: w.inside, ""),
+    ("the pairs of the reference", lambda w, c: w.candidates, ""),
     ("all pairs, a point and itself as well", lambda w, c: np.ones_like(w.own), ""),
     ("pairs of different points", lambda w, c: ~w.own, ""),
     ("pairs of neighbors in the batch", lambda w, c: np.abs(w.i - w.j) == 1, ""),
@@ -125,24 +116,24 @@ _SETS = (
     ("pairs of the two halves of the batch", lambda w, c: (w.i < w.samples // 2) & (w.j >= w.samples // 2), ""),
     ("pairs of points i and N - 1 - i", lambda w, c: (w.j == w.samples - 1 - w.i) & ~w.own, ""),
     ("pairs with the first point", lambda w, c: (w.i == 0) & (w.j > 0), ""),
-    ("pairs of the first {c} points", lambda w, c: w.inside & (w.i < c) & (w.j < c), INTEGER),
-    ("pairs less than {c} apart in the batch", lambda w, c: w.inside & (np.abs(w.i - w.j) < c), INTEGER),
-    ("pairs within blocks of {c} points", lambda w, c: w.inside & (w.i // max(c, 1) == w.j // max(c, 1)), INTEGER),
-    ("pairs without the last point", lambda w, c: w.inside & (w.i < w.samples - 1) & (w.j < w.samples - 1), ""),
-    ("pairs without the first point", lambda w, c: w.inside & (w.i > 0) & (w.j > 0), ""),
+    ("pairs of the first {c} points", lambda w, c: w.candidates & (w.i < c) & (w.j < c), INTEGER),
+    ("pairs less than {c} apart in the batch", lambda w, c: w.candidates & (np.abs(w.i - w.j) < c), INTEGER),
+    ("pairs within blocks of {c} points", lambda w, c: w.candidates & (w.i // max(c, 1) == w.j // max(c, 1)), INTEGER),
+    ("pairs without the last point", lambda w, c: w.candidates & (w.i < w.samples - 1) & (w.j < w.samples - 1), ""),
+    ("pairs without the first point", lambda w, c: w.candidates & (w.i > 0) & (w.j > 0), ""),
     ("the nearest other point of each", lambda w, c: ~w.own & (_nearest(w) == w.j), ""),
 )  # fmt: skip
 
 
-def _nearest(w):
+def _nearest(w: Any) -> Any:
     return np.argmin(np.where(w.own, np.inf, _squares(w)), axis=1)[:, None]
 
 
-def _potential(f):
+def _potential(f: Any) -> Any:
     return lambda w, c: f(w["exponents"], w["pairs"], w, c)
 
 
-def _mean(e, m):
+def _mean(e: Any, m: Any) -> Any:
     return np.sum(m * np.exp(e)) / np.sum(m)
 
 
@@ -164,21 +155,16 @@ _TOTALS = (
     ("log mean e^(f_ij), no more than {c}", lambda e, m, w, c: np.minimum(np.log(_mean(e, m)), c), REAL),
     ("{c} log mean e^(f_ij)", lambda e, m, w, c: c * np.log(_mean(e, m)), REAL),
     ("-log mean e^(f_ij)", lambda e, m, w, c: -np.log(_mean(e, m)), ""),
-    ("log(mean e^(f_ij))/t", lambda e, m, w, c: np.log(_mean(e, m)) / w.scalars["t"], ""),
+    ("log(mean e^(f_ij))/t", lambda e, m, w, c: np.log(_mean(e, m)) / w.inputs["t"], ""),
     ("log(1 + mean e^(f_ij))", lambda e, m, w, c: np.log1p(_mean(e, m)), ""),
 )  # fmt: skip
 
 
-def _apart_parts(inputs, reduction):
+def apart_stages(inputs: Mapping[str, Any], reduction: str) -> tuple[Stage, ...]:
+    """The stages of a loss of the distances of all points to one another."""
     return (
-        LossPart("rows of inputs", "rows: ", ways(("x",), inputs.get("normalize") == "none")),
-        LossPart("exponents", "f_ij = ", tuple(PartWay(t, _all_pairs(f), k) for t, f, k in _POTENTIALS)),
-        LossPart("pairs", "over ", tuple(PartWay(t, _set(f), k) for t, f, k in _SETS)),
-        LossPart("mean", "L = ", tuple(PartWay(t, _potential(f), k) for t, f, k in _TOTALS)),
+        Stage("rows of inputs", "rows: ", ways(("x",), inputs.get("normalize") == "none")),
+        Stage("exponents", "f_ij = ", tuple(Way(t, _all_pairs(f), k) for t, f, k in _POTENTIALS)),
+        Stage("pairs", "over ", tuple(Way(t, _set(f), k) for t, f, k in _SETS)),
+        Stage("mean", "L = ", tuple(Way(t, _potential(f), k) for t, f, k in _TOTALS)),
     )
-
-
-PARTED = PartedFamily(
-    "distances",
-    {"alignment": PartedLoss(_paired_works, _paired_parts), "uniformity": PartedLoss(_apart_works, _apart_parts)},
-)

@@ -1,27 +1,27 @@
 """Pairs that are judged one by one, and data against noise: no softmax joins the candidates of a row."""
 
-from functools import partial
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from nceref.diagnosis.probe.losses.towers import tower_works
-from nceref.diagnosis.probe.parts import logits, pairs
-from nceref.diagnosis.probe.parts.layouts import PartedFamily, PartedLoss, compared, mean_part
-from nceref.diagnosis.probe.parts.work import INTEGER, REAL, LossPart, PartWay, Work
+from nceref.diagnosis.dense.ways import logits, pairs
+from nceref.diagnosis.dense.ways.lineup import compared, mean_stage
+from nceref.diagnosis.dense.ways.way import INTEGER, REAL, Stage, Way
 
 
-def _softplus(x):
+def _softplus(x: Any) -> Any:
     return np.logaddexp(0, x)
 
 
-def _biased(w):
-    x = w["similarities"] * w.sharp + w.scalars["logit_bias"]
+def _biased(w: Any) -> Any:
+    x = w["similarities"] * w.scale + w.inputs["logit_bias"]
     return x, x
 
 
-def _scaled(of):
-    def way(w, c):
-        x = of(w["similarities"], w.sharp, w.scalars["logit_bias"], w)
+def _scaled(of: Any) -> Any:
+    def way(w: Any, c: Any) -> Any:
+        x = of(w["similarities"], w.scale, w.inputs["logit_bias"], w)
         return x, x
 
     return way
@@ -43,7 +43,7 @@ _SCALED = (
 )
 
 
-def _shifted(w, by):
+def _shifted(w: Any, by: Any) -> Any:
     return (w.j == (w.i + by) % w.own.shape[1]) * 1.0
 
 
@@ -62,19 +62,19 @@ _TOGETHER = (
 )
 
 
-def _of_work(f):
+def _of_work(f: Any) -> Any:
     return lambda w, c: f(w)
 
 
-def _of_work_and_constant(f):
+def _of_work_and_constant(f: Any) -> Any:
     return lambda w, c: f(w, c) * 1.0
 
 
-def _of_similarities(f):
+def _of_similarities(f: Any) -> Any:
     return lambda w, c: f(w["similarities"], w, c)
 
 
-def _pairwise(f):
+def _pairwise(f: Any) -> Any:
     return lambda w, c: f(w["labels of pairs"] * w["logits"][0], w, c)
 
 
@@ -100,32 +100,30 @@ _SURPRISES = (
 )  # fmt: skip
 
 
-def _weights():
+def _weights() -> Any:
     """Weights of pairs: all in the reference, or the sets and weights that denominators have."""
-    out = [PartWay("all pairs", lambda w, c: np.ones(w.own.shape))]
-    out += [PartWay(text, _of_work(f)) for text, f in pairs.MASKS]
-    out += [PartWay(text, _of_work_and_constant(f), k) for text, f, k in pairs.WEIGHTS]
+    out = [Way("all pairs", lambda w, c: np.ones(w.own.shape))]
+    out += [Way(text, _of_work(f)) for text, f in pairs.MASKS]
+    out += [Way(text, _of_work_and_constant(f), k) for text, f, k in pairs.WEIGHTS]
     out += [
-        PartWay("pairs with j > i and the positive", lambda w, c: ((w.j > w.i) | w.together) * 1.0),
-        PartWay("pairs with j < i and the positive", lambda w, c: ((w.j < w.i) | w.together) * 1.0),
-        PartWay("positives twice", lambda w, c: 1.0 + w.together),
-        PartWay("negatives twice", lambda w, c: 2.0 - w.together),
-        PartWay("positives N times", lambda w, c: np.where(w.together, w.samples, 1.0)),
-        PartWay("positives N - 1 times", lambda w, c: np.where(w.together, w.samples - 1, 1.0)),
-        PartWay("every positive and 1/(N - 1) of every negative", _over(lambda n: n - 1)),
-        PartWay("every positive and 1/N of every negative", _over(lambda n: n)),
-        PartWay("every positive and 1/N^2 of every negative", _over(lambda n: n * n)),
-        PartWay("every positive and 1/(N (N - 1)) of every negative", _over(lambda n: n * (n - 1))),
-        PartWay("1/N of every pair", lambda w, c: np.ones(w.own.shape) / w.samples),
-        PartWay("pairs with |j - i| < {c}", lambda w, c: (np.abs(w.j - w.i) < c) * 1.0, INTEGER),
-        PartWay(
-            "pairs of one half of the batch", lambda w, c: ((w.i < w.samples // 2) == (w.j < w.samples // 2)) * 1.0
-        ),
+        Way("pairs with j > i and the positive", lambda w, c: ((w.j > w.i) | w.together) * 1.0),
+        Way("pairs with j < i and the positive", lambda w, c: ((w.j < w.i) | w.together) * 1.0),
+        Way("positives twice", lambda w, c: 1.0 + w.together),
+        Way("negatives twice", lambda w, c: 2.0 - w.together),
+        Way("positives N times", lambda w, c: np.where(w.together, w.samples, 1.0)),
+        Way("positives N - 1 times", lambda w, c: np.where(w.together, w.samples - 1, 1.0)),
+        Way("every positive and 1/(N - 1) of every negative", _over(lambda n: n - 1)),
+        Way("every positive and 1/N of every negative", _over(lambda n: n)),
+        Way("every positive and 1/N^2 of every negative", _over(lambda n: n * n)),
+        Way("every positive and 1/(N (N - 1)) of every negative", _over(lambda n: n * (n - 1))),
+        Way("1/N of every pair", lambda w, c: np.ones(w.own.shape) / w.samples),
+        Way("pairs with |j - i| < {c}", lambda w, c: (np.abs(w.j - w.i) < c) * 1.0, INTEGER),
+        Way("pairs of one half of the batch", lambda w, c: ((w.i < w.samples // 2) == (w.j < w.samples // 2)) * 1.0),
     ]
     return tuple(out)
 
 
-def _over(of):
+def _over(of: Any) -> Any:
     return lambda w, c: np.where(w.together, 1.0, 1 / max(of(w.samples), 1))
 
 
@@ -145,32 +143,36 @@ _SUMS = (
 )  # fmt: skip
 
 
-def _added(f):
+def _added(f: Any) -> Any:
     return lambda w, c: f(w["surprises"], w["weights of pairs"], w)
 
 
-def _pair_parts(middle, reduction, names, inputs):
+def _pair_stages(
+    middle: tuple[Stage, ...], reduction: str, names: tuple[str, ...], inputs: Mapping[str, Any]
+) -> tuple[Stage, ...]:
     return (
         *compared(names, inputs),
         *middle,
-        LossPart("weights of pairs", "m_ij over ", _weights()),
-        LossPart("rows", "L_i = ", tuple(PartWay(t, _added(f)) for t, f in _SUMS)),
-        mean_part(reduction),
+        Stage("weights of pairs", "m_ij over ", _weights()),
+        Stage("rows", "L_i = ", tuple(Way(t, _added(f)) for t, f in _SUMS)),
+        mean_stage(reduction),
     )
 
 
-def _sigmoid_parts(inputs, reduction):
-    warm = logits.tempered_ways(_biased, "t s_ij + b")
+def sigmoid_stages(inputs: Mapping[str, Any], reduction: str) -> tuple[Stage, ...]:
+    """The stages of a loss that judges all pairs by a sigmoid."""
+    usual = logits.tempered_ways(_biased, "t s_ij + b")
     middle = (
-        LossPart("logits", "l_ij = ", (*warm, *(PartWay(t, _scaled(f)) for t, f in _SCALED))),
-        LossPart("labels of pairs", "y_ij = ", tuple(PartWay(t, _of_work(f)) for t, f in _TOGETHER)),
-        LossPart("surprises", "f_ij = ", tuple(PartWay(t, _pairwise(f), k) for t, f, k in _SURPRISES)),
+        Stage("logits", "l_ij = ", (*usual, *(Way(t, _scaled(f)) for t, f in _SCALED))),
+        Stage("labels of pairs", "y_ij = ", tuple(Way(t, _of_work(f)) for t, f in _TOGETHER)),
+        Stage("surprises", "f_ij = ", tuple(Way(t, _pairwise(f), k) for t, f, k in _SURPRISES)),
     )
-    return _pair_parts(middle, reduction, ("image", "text"), inputs)
+    return _pair_stages(middle, reduction, ("image", "text"), inputs)
 
 
-def _weight(w):
-    return w.scalars.get("negative_weight", 1 / max(w.samples - 1, 1))
+def _weight(w: Any) -> Any:
+    given = w.inputs["negative_weight"]
+    return 1 / max(w.samples - 1, 1) if given is None else given
 
 
 _PUSHES = (
@@ -199,37 +201,29 @@ _PUSHES = (
 )  # fmt: skip
 
 
-def _linear_parts(inputs, reduction):
-    pushes = tuple(PartWay(t, _of_similarities(f), k) for t, f, k in _PUSHES)
-    return _pair_parts((LossPart("surprises", "f_ij = ", pushes),), reduction, ("queries", "keys"), inputs)
+def linear_stages(inputs: Mapping[str, Any], reduction: str) -> tuple[Stage, ...]:
+    """The stages of a loss that adds similarities up as they are."""
+    pushes = tuple(Way(t, _of_similarities(f), k) for t, f, k in _PUSHES)
+    return _pair_stages((Stage("surprises", "f_ij = ", pushes),), reduction, ("queries", "keys"), inputs)
 
 
-def _noise_works(inputs):
-    sharp = {k: float(x) for k, x in inputs.items() if isinstance(x, float | int) and not isinstance(x, bool)}
-    n = len(inputs["data_logits"])
-    nobody = np.zeros((n, 1), dtype=bool)
-    more = {k: np.asarray(x) for k, x in inputs.items() if isinstance(x, np.ndarray)}
-    return [Work({**sharp, "sharp": 1.0}, (), np.arange(n), np.arange(1), nobody, nobody * 1.0, nobody, nobody,
-                 np.zeros(n, dtype=int), np.zeros(1, dtype=int), n, more=more)]  # fmt: skip
-
-
-def _each(f):
-    def of(w, c):
-        nu = w.scalars["noise_ratio"]
+def _each(f: Any) -> Any:
+    def of(w: Any, c: Any) -> Any:
+        nu = w.inputs["noise_ratio"]
         return tuple(
-            f(w.more[f"{name}_logits"], w.more[f"{name}_log_noise"], nu, w, c, name) for name in ("data", "noise")
+            f(w.inputs[f"{name}_logits"], w.inputs[f"{name}_log_noise"], nu, w, c, name) for name in ("data", "noise")
         )
 
     return of
 
 
-def _normalizer(w):
-    both = np.concatenate([w.more["data_logits"], w.more["noise_logits"]])
+def _normalizer(w: Any) -> Any:
+    both = np.concatenate([w.inputs["data_logits"], w.inputs["noise_logits"]])
     return np.log(np.sum(np.exp(both)))
 
 
-def _many(w):
-    return len(w.more["noise_logits"])
+def _many(w: Any) -> Any:
+    return len(w.inputs["noise_logits"])
 
 
 _ODDS = (
@@ -265,9 +259,9 @@ _ODDS = (
     ("x - log p_noise - log nu less the log of the mean of e^x over the own ones",
      lambda x, q, nu, w, c, name: x - q - np.log(nu) - np.log(np.mean(np.exp(x))), ""),
     ("x - log p_noise - log nu less the log of the mean of e^x over the noise",
-     lambda x, q, nu, w, c, name: x - q - np.log(nu) - np.log(np.mean(np.exp(w.more["noise_logits"]))), ""),
+     lambda x, q, nu, w, c, name: x - q - np.log(nu) - np.log(np.mean(np.exp(w.inputs["noise_logits"]))), ""),
     ("x - log p_noise - log nu less the log of the mean of e^x over the data",
-     lambda x, q, nu, w, c, name: x - q - np.log(nu) - np.log(np.mean(np.exp(w.more["data_logits"]))), ""),
+     lambda x, q, nu, w, c, name: x - q - np.log(nu) - np.log(np.mean(np.exp(w.inputs["data_logits"]))), ""),
     ("x - log p_noise - log nu for data, x for noise",
      lambda x, q, nu, w, c, name: x - q - np.log(nu) if name == "data" else x, ""),
     ("x for data, x - log p_noise - log nu for noise",
@@ -278,15 +272,15 @@ _ODDS = (
 )  # fmt: skip
 
 
-def _judged(f):
-    def of(w, c):
+def _judged(f: Any) -> Any:
+    def of(w: Any, c: Any) -> Any:
         u, v = w["odds"]
-        return f(u, v, w.scalars["noise_ratio"], w, c)
+        return f(u, v, w.inputs["noise_ratio"], w, c)
 
     return of
 
 
-def _mean(x):
+def _mean(x: Any) -> Any:
     return np.mean(x) if x.size else np.nan
 
 
@@ -328,25 +322,16 @@ _JUDGED = (
 )  # fmt: skip
 
 
-def _noise_parts(inputs, reduction):
-    total = PartWay("J", lambda w, c: w["judged"])
+def noise_stages(inputs: Mapping[str, Any], reduction: str) -> tuple[Stage, ...]:
+    """The stages of a loss that tells data from noise."""
+    total = Way("J", lambda w, c: w["judged"])
     more = (
-        PartWay("N J", lambda w, c: w.samples * w["judged"]),
-        PartWay("{c} J", lambda w, c: c * w["judged"], REAL),
-        PartWay("J + {c}", lambda w, c: c + w["judged"], REAL),
+        Way("N J", lambda w, c: w.samples * w["judged"]),
+        Way("{c} J", lambda w, c: c * w["judged"], REAL),
+        Way("J + {c}", lambda w, c: c + w["judged"], REAL),
     )
     return (
-        LossPart("odds", "u = ", tuple(PartWay(t, _each(f), k) for t, f, k in _ODDS)),
-        LossPart("judged", "J = ", tuple(PartWay(t, _judged(f), k) for t, f, k in _JUDGED)),
-        LossPart("mean", "L = ", (total, *more) if reduction == "mean" else (more[0], total, *more[1:])),
+        Stage("odds", "u = ", tuple(Way(t, _each(f), k) for t, f, k in _ODDS)),
+        Stage("judged", "J = ", tuple(Way(t, _judged(f), k) for t, f, k in _JUDGED)),
+        Stage("mean", "L = ", (total, *more) if reduction == "mean" else (more[0], total, *more[1:])),
     )
-
-
-PARTED = PartedFamily(
-    "pairs",
-    {
-        "siglip": PartedLoss(partial(tower_works, ("image", "text"), False), _sigmoid_parts),
-        "simple": PartedLoss(partial(tower_works, ("queries", "keys"), False), _linear_parts),
-        "nce": PartedLoss(_noise_works, _noise_parts),
-    },
-)

@@ -5,64 +5,65 @@ from typing import Any
 
 import numpy as np
 
-from nceref.diagnosis.probe.parts.work import INTEGER, REAL, PartWay, Work, log_of, log_sum
+from nceref.diagnosis.dense.batch import DenseBatch, log_sum_exp
+from nceref.diagnosis.dense.ways.way import INTEGER, REAL, Stage, Way, log_of
 
-Weights = Callable[[Work, float], Any]
+Weights = Callable[[DenseBatch, float], Any]
 
 
-def _rank(w: Work, among: Any, x: Any, largest: bool = True) -> Any:
+def _rank(w: DenseBatch, among: Any, x: Any, largest: bool = True) -> Any:
     """Rank of every candidate among some, 0 for the first; ties to the lower index."""
     key = np.where(among, -x if largest else x, np.inf)
     return np.argsort(np.argsort(key, axis=1, kind="stable"), axis=1, kind="stable")
 
 
-def _hardest(w: Work, count: int, skip: int = 0, largest: bool = True) -> Any:
+def _hardest(w: DenseBatch, count: int, skip: int = 0, largest: bool = True) -> Any:
     rank = _rank(w, w.negatives, w["similarities"], largest)
     return w.negatives & (rank >= skip) & (rank < skip + count)
 
 
-def _kept(w: Work, share: float, how: Callable[[float], float] = np.ceil, of: int = 0) -> int:
+def _kept(w: DenseBatch, share: float, how: Callable[[float], float] = np.ceil, of: int = 0) -> int:
     n = int(np.max(np.sum(w.negatives, axis=1)))
     return min(n, max(1, int(how(round(share * (n + of), 9)))))
 
 
-def _share(w: Work) -> float:
-    return w.scalars.get("fraction", 0.5)
+def _share(w: DenseBatch) -> float:
+    return float(w.inputs.get("fraction", 0.5))
 
 
-def hardest(w: Work) -> Any:
+def hardest(w: DenseBatch) -> Any:
     """The positive and the hardest of the others, as many as the fraction says."""
     return w.together | _hardest(w, _kept(w, _share(w)))
 
 
-def usual(w: Work) -> Any:
+def usual(w: DenseBatch) -> Any:
     """Who is in the denominator in the reference."""
-    return hardest(w) if "fraction" in w.scalars else w.inside
+    return hardest(w) if "fraction" in w.inputs else w.candidates
 
 
-def _worst(w: Work) -> Any:
+def _worst(w: DenseBatch) -> Any:
     return np.min(np.where(w.together, w["similarities"], np.inf), axis=1, keepdims=True)
 
 
-def _best(w: Work) -> Any:
+def _best(w: DenseBatch) -> Any:
     return np.max(np.where(w.together, w["similarities"], -np.inf), axis=1, keepdims=True)
 
 
-def _mean_positive(w: Work) -> Any:
+def _mean_positive(w: DenseBatch) -> Any:
     return np.sum(np.where(w.together, w["similarities"], 0), 1, keepdims=True) / np.sum(w.together, 1, keepdims=True)
 
 
-def _ranks(w: Work, share: float, how: Callable[[float], float], of: int = 0) -> Any:
+def _ranks(w: DenseBatch, share: float, how: Callable[[float], float], of: int = 0) -> Any:
     return w.together | _hardest(w, _kept(w, share, how, of))
 
 
-def _class_size(w: Work) -> Any:
+def _class_size(w: DenseBatch) -> Any:
     """How many candidates, beside the anchor, each candidate shares its class with."""
-    other = w.inside[:, None, :] & (w.kinds[:, None] == w.kinds)[None]
+    other = w.candidates[:, None, :] & (w.kinds[:, None] == w.kinds)[None]
     return np.maximum(np.sum(other, axis=2), 1)
 
 
-def _present(w: Work) -> Any:
+def _present(w: DenseBatch) -> Any:
     return np.isin(w.kinds, w.labels)[None, :]
 
 
@@ -70,34 +71,35 @@ def _count(mask: Any) -> Any:
     return np.sum(mask, axis=1, keepdims=True)
 
 
-MASKS: tuple[tuple[str, Callable[[Work], Any]], ...] = (
-    ("all candidates, the anchor itself as well", lambda w: w.inside | w.own),
-    ("all candidates and all positives", lambda w: w.inside | w.together),
+MASKS: tuple[tuple[str, Callable[[DenseBatch], Any]], ...] = (
+    ("all candidates, the anchor itself as well", lambda w: w.candidates | w.own),
+    ("all candidates and all positives", lambda w: w.candidates | w.together),
     ("all pairs", lambda w: np.ones_like(w.own)),
-    ("candidates that are no positives", lambda w: w.inside & ~w.together),
-    ("positives", lambda w: w.inside & w.together),
-    ("negatives alone, the anchor itself as well", lambda w: (w.inside & ~w.together) | w.own),
-    ("candidates of the other view or input", lambda w: w.inside & ~w.view),
-    ("candidates of the own view or input and the positive", lambda w: (w.inside & w.view) | w.together),
-    ("candidates of the own view or input", lambda w: w.inside & w.view),
-    ("candidates j < i and the positive", lambda w: (w.inside & (w.j < w.i)) | w.together),
-    ("candidates j > i and the positive", lambda w: (w.inside & (w.j > w.i)) | w.together),
-    ("candidates j > i", lambda w: w.inside & (w.j > w.i)),
-    ("candidates j < i", lambda w: w.inside & (w.j < w.i)),
-    ("candidates j >= i", lambda w: w.inside & (w.j >= w.i)),
-    ("candidates but the first", lambda w: w.inside & ((w.j > 0) | w.together)),
-    ("candidates but the last", lambda w: w.inside & ((w.j < w.own.shape[1] - 1) | w.together)),
-    ("candidates but the next one", lambda w: w.inside & ((w.j != (w.i + 1) % w.own.shape[1]) | w.together)),
-    ("candidates but column i", lambda w: w.inside & (w.j != w.i)),
-    ("candidates but column i, and the positive", lambda w: (w.inside & (w.j != w.i)) | w.together),
-    ("candidates but column i + N", lambda w: w.inside & (w.j != w.i + w.samples) & (w.i != w.j + w.samples)),
-    ("candidates in every second column", lambda w: w.inside & ((w.j % 2 == 0) | w.together)),
-    ("candidates of classes that the batch has", lambda w: w.inside & _present(w)),
-    ("candidates of class 0 left out", lambda w: w.inside & (w.kinds != 0)[None, :]),
-    ("candidates of class 0 left out but the positive", lambda w: w.inside & ((w.kinds != 0)[None, :] | w.together)),
-    ("candidates with s_ij > 0", lambda w: w.inside & (w["similarities"] > 0)),
-    ("candidates with s_ij > 0 and the positives", lambda w: (w.inside & (w["similarities"] > 0)) | w.together),
-    ("candidates with s_ij < 0 and the positives", lambda w: (w.inside & (w["similarities"] < 0)) | w.together),
+    ("candidates that are no positives", lambda w: w.candidates & ~w.together),
+    ("positives", lambda w: w.candidates & w.together),
+    ("negatives alone, the anchor itself as well", lambda w: (w.candidates & ~w.together) | w.own),
+    ("candidates of the other view or input", lambda w: w.candidates & ~w.view),
+    ("candidates of the own view or input and the positive", lambda w: (w.candidates & w.view) | w.together),
+    ("candidates of the own view or input", lambda w: w.candidates & w.view),
+    ("candidates j < i and the positive", lambda w: (w.candidates & (w.j < w.i)) | w.together),
+    ("candidates j > i and the positive", lambda w: (w.candidates & (w.j > w.i)) | w.together),
+    ("candidates j > i", lambda w: w.candidates & (w.j > w.i)),
+    ("candidates j < i", lambda w: w.candidates & (w.j < w.i)),
+    ("candidates j >= i", lambda w: w.candidates & (w.j >= w.i)),
+    ("candidates but the first", lambda w: w.candidates & ((w.j > 0) | w.together)),
+    ("candidates but the last", lambda w: w.candidates & ((w.j < w.own.shape[1] - 1) | w.together)),
+    ("candidates but the next one", lambda w: w.candidates & ((w.j != (w.i + 1) % w.own.shape[1]) | w.together)),
+    ("candidates but column i", lambda w: w.candidates & (w.j != w.i)),
+    ("candidates but column i, and the positive", lambda w: (w.candidates & (w.j != w.i)) | w.together),
+    ("candidates but column i + N", lambda w: w.candidates & (w.j != w.i + w.samples) & (w.i != w.j + w.samples)),
+    ("candidates in every second column", lambda w: w.candidates & ((w.j % 2 == 0) | w.together)),
+    ("candidates of classes that the batch has", lambda w: w.candidates & _present(w)),
+    ("candidates of class 0 left out", lambda w: w.candidates & (w.kinds != 0)[None, :]),
+    ("candidates of class 0 left out but the positive",
+     lambda w: w.candidates & ((w.kinds != 0)[None, :] | w.together)),
+    ("candidates with s_ij > 0", lambda w: w.candidates & (w["similarities"] > 0)),
+    ("candidates with s_ij > 0 and the positives", lambda w: (w.candidates & (w["similarities"] > 0)) | w.together),
+    ("candidates with s_ij < 0 and the positives", lambda w: (w.candidates & (w["similarities"] < 0)) | w.together),
     ("negatives above the worst positive, and the positives",
      lambda w: (w.negatives & (w["similarities"] > _worst(w))) | w.together),
     ("negatives below the worst positive, and the positives",
@@ -118,10 +120,10 @@ MASKS: tuple[tuple[str, Callable[[Work], Any]], ...] = (
     ("all negatives but the easiest, and the positives", lambda w: _hardest(w, 9999, 1, False) | w.together),
     ("negatives in the harder half, and the positives", lambda w: _ranks(w, 0.5, np.ceil)),
     ("the first negative of each class, and the positives", lambda w: _first_of_class(w) | w.together),
-    ("the anchor's row and column of its own view", lambda w: w.inside & (w.view | w.together)),
+    ("the anchor's row and column of its own view", lambda w: w.candidates & (w.view | w.together)),
 )  # fmt: skip
-RANKED: tuple[tuple[str, Callable[[Work], Any]], ...] = (
-    ("the positive and all negatives", lambda w: w.inside),
+RANKED: tuple[tuple[str, Callable[[DenseBatch], Any]], ...] = (
+    ("the positive and all negatives", lambda w: w.candidates),
     ("the positive and the k easiest negatives", lambda w: w.together | _hardest(w, _kept(w, _share(w)), 0, False)),
     ("the k hardest negatives", lambda w: _hardest(w, _kept(w, _share(w)))),
     ("the positive and the k hardest negatives after the hardest", lambda w: w.together
@@ -160,13 +162,13 @@ RANKED: tuple[tuple[str, Callable[[Work], Any]], ...] = (
 """Where the loss keeps k = ceil(fraction (N - 1)) negatives."""
 
 
-def _top(w: Work, skip: int, more: int = 0) -> Any:
+def _top(w: DenseBatch, skip: int, more: int = 0) -> Any:
     among = w.together | w.negatives
     rank = _rank(w, among, w["similarities"])
     return among & (rank >= skip) & (rank < _kept(w, _share(w)) + more)
 
 
-def _everywhere(w: Work) -> Any:
+def _everywhere(w: DenseBatch) -> Any:
     """As many as all rows keep together, the hardest of all rows."""
     s = np.where(w.negatives, w["similarities"], -np.inf).ravel()
     keep = np.zeros(s.size, dtype=bool)
@@ -174,15 +176,15 @@ def _everywhere(w: Work) -> Any:
     return keep.reshape(w.own.shape) & w.negatives
 
 
-def _mean(w: Work) -> Any:
+def _mean(w: DenseBatch) -> Any:
     return np.sum(np.where(w.negatives, w["similarities"], 0), 1, keepdims=True) / np.maximum(_count(w.negatives), 1)
 
 
-def _median(w: Work) -> Any:
+def _median(w: DenseBatch) -> Any:
     return np.nanmedian(np.where(w.negatives, w["similarities"], np.nan), axis=1, keepdims=True)
 
 
-def _first_of_class(w: Work) -> Any:
+def _first_of_class(w: DenseBatch) -> Any:
     same = (w.kinds[:, None] == w.kinds)[None] & w.negatives[:, None, :]
     earlier = np.any(same & (np.arange(len(w.kinds))[None, None, :] < np.arange(len(w.kinds))[None, :, None]), axis=2)
     return w.negatives & ~earlier
@@ -233,12 +235,12 @@ WEIGHTS: tuple[tuple[str, Weights, str], ...] = (
 )  # fmt: skip
 
 
-def _over_mean(w: Work, c: float) -> Any:
+def _over_mean(w: DenseBatch, c: float) -> Any:
     e = np.exp(np.clip(c * w["similarities"], -80, 80))
     return e * _count(w.negatives) / np.maximum(np.sum(np.where(w.negatives, e, 0.0), axis=1, keepdims=True), 1e-300)
 
 
-EXTRA: tuple[tuple[str, Callable[[Work, float], Any], str], ...] = (
+EXTRA: tuple[tuple[str, Callable[[DenseBatch, float], Any], str], ...] = (
     ("all candidates, and {c}", lambda w, c: log_of(c) + np.zeros(len(w.own)), REAL),
     ("all candidates, and {c} e^m with m the largest logit", lambda w, c: log_of(c) + np.max(
         w["logits"][0], axis=1), REAL),
@@ -254,52 +256,53 @@ EXTRA: tuple[tuple[str, Callable[[Work, float], Any], str], ...] = (
     ("all candidates, and the last of them again", lambda w, c: w["logits"][0][:, -1], ""),
     ("all candidates, and the hardest negative again", lambda w, c: np.max(
         np.where(w.negatives, w["logits"][0], -np.inf), axis=1), ""),
-    ("all candidates, and all positives of the batch", lambda w, c: log_sum(_own_logit(w)) + np.zeros(len(w.own)), ""),
-    ("all candidates, and the positives of the other rows", lambda w, c: log_sum(np.where(
+    ("all candidates, and all positives of the batch", lambda w, c: np.full(len(w.own), log_sum_exp(_own_logit(w))),
+     ""),
+    ("all candidates, and the positives of the other rows", lambda w, c: log_sum_exp(np.where(
         np.eye(len(w.own), dtype=bool), -np.inf, _own_logit(w)[None, :])), ""),
 )  # fmt: skip
 
 
-def _own_logit(w: Work) -> Any:
-    return log_sum(np.where(w.together, w["logits"][0], -np.inf))
+def _own_logit(w: DenseBatch) -> Any:
+    return log_sum_exp(np.where(w.together, w["logits"][0], -np.inf))
 
 
-def denominators(text: str) -> tuple[PartWay, ...]:
-    """Ways of adding up a denominator: its terms, as logarithms, (n, m) or wider; `text` is that of the reference."""
-    out = [PartWay(text, lambda w, c: w["logits"][0] + log_of(usual(w)))]
+def denominator_stage(text: str) -> Stage:
+    """Who is in the denominator: its terms, as logarithms, (n, m) or wider; `text` is that of the reference."""
+    out = [Way(text, lambda w, c: w["logits"][0] + log_of(usual(w)))]
     for text, mask in (*MASKS, *RANKED):
-        out.append(PartWay(text, lambda w, c, f=mask: w["logits"][0] + log_of(f(w))))  # type: ignore[misc]
+        out.append(Way(text, lambda w, c, f=mask: w["logits"][0] + log_of(f(w))))  # type: ignore[misc]
     for text, weights, constant in WEIGHTS:
-        out.append(PartWay(text, lambda w, c, f=weights: w["logits"][0] + log_of(f(w, c)), constant))  # type: ignore[misc]
+        out.append(Way(text, lambda w, c, f=weights: w["logits"][0] + log_of(f(w, c)), constant))  # type: ignore[misc]
     for text, more, constant in EXTRA:
-        out.append(PartWay(text, _beside(more), constant))
-    out.append(PartWay("the sum over all rows", _of_all_rows))
-    out.append(PartWay("the mean over rows of their sums", lambda w, c: _of_all_rows(w, c) - np.log(len(w.own))))
-    out.append(PartWay("all candidates, those of row i and of column i", _both_ways))
-    out.append(PartWay("the anchors in column p, as in a softmax down the columns", _down))
-    return tuple(out)
+        out.append(Way(text, _beside(more), constant))
+    out.append(Way("the sum over all rows", _of_all_rows))
+    out.append(Way("the mean over rows of their sums", lambda w, c: _of_all_rows(w, c) - np.log(len(w.own))))
+    out.append(Way("all candidates, those of row i and of column i", _both_ways))
+    out.append(Way("the anchors in column p, as in a softmax down the columns", _down))
+    return Stage("denominator", "Z_i over ", tuple(out))
 
 
-def _beside(more: Callable[[Work, float], Any]) -> Callable[[Work, float], Any]:
-    def of(w: Work, c: float) -> Any:
+def _beside(more: Callable[[DenseBatch, float], Any]) -> Callable[[DenseBatch, float], Any]:
+    def of(w: DenseBatch, c: float) -> Any:
         return np.concatenate([w["logits"][0] + log_of(usual(w)), more(w, c)[:, None]], axis=1)
 
     return of
 
 
-def _of_all_rows(w: Work, c: float) -> Any:
+def _of_all_rows(w: DenseBatch, c: float) -> Any:
     terms = w["logits"][0] + log_of(usual(w))
-    return np.full(terms.shape, -np.inf) + np.where(w.j == 0, log_sum(log_sum(terms)), -np.inf)
+    return np.full(terms.shape, -np.inf) + np.where(w.j == 0, log_sum_exp(log_sum_exp(terms)), -np.inf)
 
 
-def _both_ways(w: Work, c: float) -> Any:
+def _both_ways(w: DenseBatch, c: float) -> Any:
     terms = w["logits"][0] + log_of(usual(w))
     if terms.shape[0] != terms.shape[1]:
         raise ValueError
     return np.concatenate([terms, np.where(np.eye(len(terms), dtype=bool), -np.inf, terms.T)], axis=1)
 
 
-def _down(w: Work, c: float) -> Any:
+def _down(w: DenseBatch, c: float) -> Any:
     terms = w["logits"][0] + log_of(usual(w))
     if terms.shape[0] != terms.shape[1]:
         raise ValueError
@@ -322,7 +325,7 @@ POSITIVES: tuple[tuple[str, Weights, str], ...] = (
     ("positives not of class 0", lambda w, c: w.positives * (w.labels != 0)[:, None], ""),
     ("positives of class 0", lambda w, c: w.positives * (w.labels == 0)[:, None], ""),
     ("pairs that do not belong together", lambda w, c: w.negatives.astype(float), ""),
-    ("all candidates", lambda w, c: (w.inside & ~w.own).astype(float), ""),
+    ("all candidates", lambda w, c: (w.candidates & ~w.own).astype(float), ""),
     ("candidate i", lambda w, c: (w.j == w.i).astype(float), ""),
     ("candidate i + 1", lambda w, c: (w.j == (w.i + 1) % w.own.shape[1]).astype(float), ""),
     ("candidate i - 1", lambda w, c: (w.j == (w.i - 1) % w.own.shape[1]).astype(float), ""),
@@ -348,24 +351,24 @@ POSITIVES: tuple[tuple[str, Weights, str], ...] = (
     ("positives with weights (1 + s_ip)/2", lambda w, c: w.positives * (1 + w["similarities"]) / 2, ""),
     ("positives with weights e^(s_ip/T)", lambda w, c: w.positives * np.exp(w["logits"][0]), ""),
     ("positives with weights e^(-s_ip/T)", lambda w, c: w.positives * np.exp(-w["logits"][0]), ""),
-    ("(1 - {c}) of the positive and {c}/n of every candidate", lambda w, c: _smooth(w, 1 - c, c, w.inside), REAL),
+    ("(1 - {c}) of the positive and {c}/n of every candidate", lambda w, c: _smooth(w, 1 - c, c, w.candidates), REAL),
     ("(1 - {c}) of the positive and {c}/(n - 1) of every negative", lambda w, c: _smooth(w, 1 - c, c, w.negatives),
      REAL),
-    ("the positive and {c}/n of every candidate", lambda w, c: _smooth(w, 1.0, c, w.inside), REAL),
+    ("the positive and {c}/n of every candidate", lambda w, c: _smooth(w, 1.0, c, w.candidates), REAL),
     ("the positive and {c}/(n - 1) of every negative", lambda w, c: _smooth(w, 1.0, c, w.negatives), REAL),
-    ("the positive and {c} of every candidate", lambda w, c: w.positives + c * w.inside, REAL),
+    ("the positive and {c} of every candidate", lambda w, c: w.positives + c * w.candidates, REAL),
     ("the positive and {c} of every negative", lambda w, c: w.positives + c * w.negatives, REAL),
     ("(1 - {c}) of the positive", lambda w, c: (1 - c) * w.positives, REAL),
-    ("the softmax of s_ij/T over the candidates", lambda w, c: _soft(w["logits"][0] + log_of(w.inside)), ""),
+    ("the softmax of s_ij/T over the candidates", lambda w, c: _soft(w["logits"][0] + log_of(w.candidates)), ""),
     ("the softmax of s_ji/T over the candidates", lambda w, c: _soft(w["logits"][0].T), ""),
     ("the softmax of the mean of s_ij/T and s_ji/T", lambda w, c: _soft((w["logits"][0] + w["logits"][0].T) / 2), ""),
-    ("the softmax of (a_i.a_j + b_i.b_j)/2 over T", lambda w, c: _soft(_within(w, 0.5 * w.sharp)), ""),
-    ("the softmax of (a_i.a_j + b_i.b_j)/2 times T", lambda w, c: _soft(_within(w, 0.5 / w.sharp)), ""),
-    ("the softmax of (a_i.a_j + b_i.b_j)/(2 T) down the columns", lambda w, c: _soft(_within(w, 0.5 * w.sharp), 0), ""),
+    ("the softmax of (a_i.a_j + b_i.b_j)/2 over T", lambda w, c: _soft(_within(w, 0.5 * w.scale)), ""),
+    ("the softmax of (a_i.a_j + b_i.b_j)/2 times T", lambda w, c: _soft(_within(w, 0.5 / w.scale)), ""),
+    ("the softmax of (a_i.a_j + b_i.b_j)/(2 T) down the columns", lambda w, c: _soft(_within(w, 0.5 * w.scale), 0), ""),
     ("the softmax of (a_i.a_j + b_i.b_j)/2 times T down the columns", lambda w, c: _soft(
-        _within(w, 0.5 / w.sharp), 0), ""),
+        _within(w, 0.5 / w.scale), 0), ""),
     ("half of the positive and half of the softmax of s_ij/T", lambda w, c: (
-        w.positives + _soft(w["logits"][0] + log_of(w.inside))) / 2, ""),
+        w.positives + _soft(w["logits"][0] + log_of(w.candidates))) / 2, ""),
 )  # fmt: skip
 
 
@@ -374,18 +377,18 @@ def _soft(x: Any, axis: int = 1) -> Any:
     return e / np.sum(e, axis=axis, keepdims=True)
 
 
-def _within(w: Work, factor: float) -> Any:
+def _within(w: DenseBatch, factor: float) -> Any:
     """Similarities of the rows of each side among themselves, added."""
     z = w["rows of inputs"]
-    a, b = z[w.anchors], z[w.candidates]
+    a, b = z[w.anchors], z[w.against]
     return factor * (a @ a.T + b @ b.T)
 
 
-def _smooth(w: Work, own: float, rest: float, among: Any) -> Any:
+def _smooth(w: DenseBatch, own: float, rest: float, among: Any) -> Any:
     return own * w.positives + rest * among / np.maximum(_count(among), 1)
 
 
-def _interleaved(w: Work) -> Any:
+def _interleaved(w: DenseBatch) -> Any:
     """Positives where row r of n V is taken for sample r // V."""
     n = w.samples
     v = max(len(w.labels) // n, 1)
@@ -393,15 +396,14 @@ def _interleaved(w: Work) -> Any:
     return (names[:, None] == names[None, :]) * ~w.own * 1.0 if len(names) == w.own.shape[1] else w.positives * np.nan
 
 
-def _tiled(w: Work) -> Any:
+def _tiled(w: DenseBatch) -> Any:
     n = w.samples
     v = max(len(w.labels) // n, 1)
     names = np.tile(w.labels.reshape(v, n).T.ravel()[:n], v)
     return (names[:, None] == names[None, :]) * ~w.own * 1.0 if len(names) == w.own.shape[1] else w.positives * np.nan
 
 
-def positives(text: str) -> tuple[PartWay, ...]:
-    """Ways of weighing positives, (n, m); `text` is that of the reference."""
-    out = [PartWay(text, lambda w, c: w.positives)]
-    out += [PartWay(text, f, constant) for text, f, constant in POSITIVES]
-    return tuple(out)
+def positives_stage(text: str) -> Stage:
+    """Weights of positives, (n, m); `text` is that of the reference."""
+    ways = tuple(Way(other, f, constant) for other, f, constant in POSITIVES)
+    return Stage("positives", "P(i): ", (Way(text, lambda w, c: w.positives), *ways))

@@ -8,35 +8,36 @@ from typing import Any
 
 import numpy as np
 
-from nceref.diagnosis.probe.parts.work import INTEGER, REAL, PartWay, Work, log_sum
+from nceref.diagnosis.dense.batch import DenseBatch, log_sum_exp
+from nceref.diagnosis.dense.ways.way import INTEGER, REAL, Way
 
-Mean = Callable[[Any, Work, float], Any]
-Number = Callable[[Work, float], Any]
+Mean = Callable[[Any, DenseBatch, float], Any]
+Number = Callable[[DenseBatch, float], Any]
 
 
-def _class_sizes(w: Work) -> Any:
+def _class_sizes(w: DenseBatch) -> Any:
     return np.sum(w.labels[:, None] == w.labels, axis=1).astype(float)
 
 
-def _classes(w: Work) -> int:
+def _classes(w: DenseBatch) -> int:
     return w.own.shape[1] if w.counts is not None or not w.blocks else int(np.max(w.kinds)) + 1
 
 
-def _effective(w: Work, beta: float) -> Any:
+def _effective(w: DenseBatch, beta: float) -> Any:
     return (1 - beta) / (1 - beta ** _class_sizes(w))
 
 
-def _made_one_a_class(w: Work, weight: Any) -> Any:
+def _made_one_a_class(w: DenseBatch, weight: Any) -> Any:
     """Weights of rows such that those of all classes, each counted once, add up to the number of classes."""
     first = np.unique(w.labels, return_index=True)[1]
     return weight * _classes(w) / np.sum(weight[first])
 
 
-def _numbers(w: Work) -> Any:
+def _numbers(w: DenseBatch) -> Any:
     return np.arange(len(w.labels))
 
 
-def _chunk(w: Work, size: float) -> Any:
+def _chunk(w: DenseBatch, size: float) -> Any:
     return _numbers(w) // max(int(size), 1)
 
 
@@ -45,7 +46,7 @@ def _of_a_chunk(chunk: Any) -> Any:
     return np.bincount(chunk)[chunk]
 
 
-def _split(w: Work, parts: float) -> Any:
+def _split(w: DenseBatch, parts: float) -> Any:
     n, parts = len(w.labels), max(int(parts), 1)
     return np.repeat(np.arange(parts), [len(p) for p in np.array_split(np.arange(n), parts)])
 
@@ -173,27 +174,27 @@ THRESHOLDS: tuple[tuple[str, Callable[[Any, float], Any], str], ...] = (
 )
 """Which rows count, by what they are."""
 WHOLE: tuple[tuple[str, Mean, str], ...] = (
-    ("{c} L", lambda x, w, c: c * x, REAL),
-    ("L + {c}", lambda x, w, c: x + c, REAL),
-    ("-L", lambda x, w, c: -x, ""),
-    ("L/T", lambda x, w, c: x * w.sharp, ""),
-    ("T L", lambda x, w, c: x / w.sharp, ""),
-    ("T^2 L", lambda x, w, c: x / w.sharp**2, ""),
-    ("L/log N", lambda x, w, c: x / np.log(w.samples), ""),
+    ("{c} J", lambda x, w, c: c * x, REAL),
+    ("J + {c}", lambda x, w, c: x + c, REAL),
+    ("-J", lambda x, w, c: -x, ""),
+    ("J/T", lambda x, w, c: x * w.scale, ""),
+    ("T J", lambda x, w, c: x / w.scale, ""),
+    ("T^2 J", lambda x, w, c: x / w.scale**2, ""),
+    ("J/log N", lambda x, w, c: x / np.log(w.samples), ""),
     # Bounds of mutual information (van den Oord et al. 2018).
-    ("L - log N", lambda x, w, c: x - np.log(w.samples), ""),
-    ("log N - L", lambda x, w, c: np.log(w.samples) - x, ""),
-    ("log(2 N - 1) - L", lambda x, w, c: np.log(2 * w.samples - 1) - x, ""),
-    ("(1 - e^(-L))^2 L", lambda x, w, c: _focal(x, 2), ""),
-    ("(1 - e^(-L))^{c} L", lambda x, w, c: _focal(x, c), REAL),
-    ("{c} (1 - e^(-L))^2 L", lambda x, w, c: c * _focal(x, 2), REAL),
-    ("L^2", lambda x, w, c: x**2, ""),
-    ("sqrt(L)", lambda x, w, c: np.sqrt(x), ""),
-    ("|L|", lambda x, w, c: np.abs(x), ""),
-    ("max(L, 0)", lambda x, w, c: np.maximum(x, 0), ""),
-    ("log(1 + L)", lambda x, w, c: np.log1p(x), ""),
+    ("J - log N", lambda x, w, c: x - np.log(w.samples), ""),
+    ("log N - J", lambda x, w, c: np.log(w.samples) - x, ""),
+    ("log(2 N - 1) - J", lambda x, w, c: np.log(2 * w.samples - 1) - x, ""),
+    ("(1 - e^(-J))^2 J", lambda x, w, c: _focal(x, 2), ""),
+    ("(1 - e^(-J))^{c} J", lambda x, w, c: _focal(x, c), REAL),
+    ("{c} (1 - e^(-J))^2 J", lambda x, w, c: c * _focal(x, 2), REAL),
+    ("J^2", lambda x, w, c: x**2, ""),
+    ("sqrt(J)", lambda x, w, c: np.sqrt(x), ""),
+    ("|J|", lambda x, w, c: np.abs(x), ""),
+    ("max(J, 0)", lambda x, w, c: np.maximum(x, 0), ""),
+    ("log(1 + J)", lambda x, w, c: np.log1p(x), ""),
     # Flooding (Ishida et al. 2020).
-    ("|L - {c}| + {c}", lambda x, w, c: np.abs(x - c) + c, REAL),
+    ("|J - {c}| + {c}", lambda x, w, c: np.abs(x - c) + c, REAL),
 )  # fmt: skip
 """What becomes of the mean."""
 STATISTICS: tuple[tuple[str, Mean, str], ...] = (
@@ -207,9 +208,9 @@ STATISTICS: tuple[tuple[str, Mean, str], ...] = (
     ("the largest L_i", lambda x, w, c: np.max(x, axis=-1), ""),
     ("the smallest L_i", lambda x, w, c: np.min(x, axis=-1), ""),
     ("sqrt(mean_i L_i^2)", lambda x, w, c: np.sqrt(_mean(x * x)), ""),
-    ("log mean_i e^(L_i)", lambda x, w, c: log_sum(x) - np.log(x.shape[-1]), ""),
-    ("log sum_i e^(L_i)", lambda x, w, c: log_sum(x), ""),
-    ("-log mean_i e^(-L_i)", lambda x, w, c: np.log(x.shape[-1]) - log_sum(-x), ""),
+    ("log mean_i e^(L_i)", lambda x, w, c: log_sum_exp(x) - np.log(x.shape[-1]), ""),
+    ("log sum_i e^(L_i)", lambda x, w, c: log_sum_exp(x), ""),
+    ("-log mean_i e^(-L_i)", lambda x, w, c: np.log(x.shape[-1]) - log_sum_exp(-x), ""),
     ("rows weighted by L_i, over their sum", lambda x, w, c: np.sum(x * x, axis=-1) / np.sum(x, axis=-1), ""),
     ("rows weighted by the softmax of L_i", lambda x, w, c: np.sum(x * _softmax(x), axis=-1), ""),
     ("mean_i L_i less the standard deviation", lambda x, w, c: _mean(x) - np.std(x, axis=-1), ""),
@@ -252,7 +253,7 @@ def _curved(sums: bool) -> Iterator[tuple[str, Mean, str]]:
     """What is no weighted sum of the rows."""
     whole, name = (_sum, "sum_i") if sums else (_mean, "mean_i")
     for text, f, constant in WHOLE:
-        yield f"{text}, L = {name} L_i", _of_whole(f, whole), constant
+        yield f"{text}, J = {name} L_i", _of_whole(f, whole), constant
     for text, of, constant in ROWS:
         yield f"{name} {text}", _of_rows(of, whole), constant
     for text, of, constant in THRESHOLDS:
@@ -277,14 +278,14 @@ def _kept(of: Callable[[Any, float], Any]) -> tuple[Mean, Mean, Mean]:
     )
 
 
-def ways(sums: bool = False) -> tuple[PartWay, ...]:
+def ways(sums: bool = False) -> tuple[Way, ...]:
     """Ways of reducing rows: the mean first, or the sum, and the other one after it."""
     first: list[tuple[str, Mean, str]] = [
         ("mean_i L_i", lambda x, w, c: _mean(x), ""), ("sum_i L_i", lambda x, w, c: _sum(x), ""),
     ]  # fmt: skip
-    linear = [PartWay(text, _reduced(f), k, linear=True) for text, f, k in (*first[:: -1 if sums else 1], *_linear())]
-    return (*linear, *(PartWay(text, _reduced(f), k) for text, f, k in _curved(sums)))
+    linear = [Way(text, _reduced(f), k, linear=True) for text, f, k in (*first[:: -1 if sums else 1], *_linear())]
+    return (*linear, *(Way(text, _reduced(f), k) for text, f, k in _curved(sums)))
 
 
-def _reduced(f: Mean) -> Callable[[Work, float], Any]:
+def _reduced(f: Mean) -> Callable[[DenseBatch, float], Any]:
     return lambda w, c: f(w["rows"], w, c)

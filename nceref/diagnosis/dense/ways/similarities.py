@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from nceref.diagnosis.probe.parts.work import INTEGER, REAL, PartWay, Work
+from nceref.diagnosis.dense.batch import DenseBatch
+from nceref.diagnosis.dense.ways.way import INTEGER, REAL, Way
 
 Function = Callable[[Any, Any, Any, float], Any]
 """Of inner products, of the rows of both sides, and of a constant."""
@@ -25,6 +26,7 @@ def _angle(s: Any) -> Any:
 
 FUNCTIONS: tuple[tuple[str, Function, str], ...] = (
     ("a.b", lambda s, a, b, c: s, ""),
+    ("{c} a.b", lambda s, a, b, c: c * s, REAL),
     ("max(a.b, 0)", lambda s, a, b, c: np.maximum(s, 0), ""),
     ("a.b held between -1 and 1", lambda s, a, b, c: np.clip(s, -1, 1), ""),
     ("a.b held between -1 + 1e-7 and 1 - 1e-7", lambda s, a, b, c: np.clip(s, -1 + 1e-7, 1 - 1e-7), ""),
@@ -94,26 +96,26 @@ def _standard(s: Any) -> Any:
     return (s - np.mean(s, axis=1, keepdims=True)) / np.std(s, axis=1, keepdims=True)
 
 
-WHERE: tuple[tuple[str, Callable[[Work], Any]], ...] = (
+WHERE: tuple[tuple[str, Callable[[DenseBatch], Any]], ...] = (
     ("", lambda w: np.ones(w.own.shape, dtype=bool)),
     (" for positives, a.b for the others", lambda w: w.together),
     (" for negatives, a.b for positives", lambda w: ~w.together),
 )
 
 
-def ways() -> tuple[PartWay, ...]:
+def ways() -> tuple[Way, ...]:
     """Ways of comparing rows, of all pairs or of some."""
     out = []
     for where, mask in WHERE:
         for text, f, constant in FUNCTIONS:
             if not where or text != "a.b":
-                out.append(PartWay(text + where, _of(f, mask, bool(where)), constant, plain=not where))
+                out.append(Way(text + where, _of(f, mask, bool(where)), constant, plain=not where))
     return tuple(out)
 
 
-def _of(f: Function, mask: Callable[[Work], Any], some: bool) -> Callable[[Work, float], Any]:
-    def of(w: Work, c: float) -> Any:
-        a, b = w["rows of inputs"][w.anchors], w["rows of inputs"][w.candidates]
+def _of(f: Function, mask: Callable[[DenseBatch], Any], some: bool) -> Callable[[DenseBatch, float], Any]:
+    def of(w: DenseBatch, c: float) -> Any:
+        a, b = w["rows of inputs"][w.anchors], w["rows of inputs"][w.against]
         s = a @ b.T
         other = f(s, a, b, c)
         return np.where(mask(w), other, s) if some else other

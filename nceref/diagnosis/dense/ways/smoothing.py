@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from nceref.diagnosis.probe.parts.work import LossPart, PartWay, Work
+from nceref.diagnosis.dense.batch import DenseBatch
+from nceref.diagnosis.dense.ways.pairs import positives_stage
+from nceref.diagnosis.dense.ways.way import Stage, Way
 
 SHARES: tuple[tuple[str, Callable[[float, float], tuple[float, float]]], ...] = (
     ("(1 - e) of the target and e/C of every class", lambda e, n: (1 - e + e / n, e / n)),
@@ -32,7 +34,7 @@ SHARES: tuple[tuple[str, Callable[[float, float], tuple[float, float]]], ...] = 
     ("(1 - e) of the target less 1/C, and e/C of every class", lambda e, n: (1 - e - 1 / n + e / n, e / n)),
 )
 """Weight of the target and of every other class, from the share e and the number of classes."""
-_OTHERS: tuple[tuple[str, Callable[[Work], Any]], ...] = (
+_OTHERS: tuple[tuple[str, Callable[[DenseBatch], Any]], ...] = (
     ("e over the classes in the batch", lambda w: np.isin(w.kinds, w.labels) / len(np.unique(w.labels))),
     ("e/C of the classes in the batch", lambda w: np.isin(w.kinds, w.labels) / w.own.shape[1]),
     ("e times the share of each class in the batch", lambda w: np.bincount(w.labels, minlength=w.own.shape[1])
@@ -41,24 +43,24 @@ _OTHERS: tuple[tuple[str, Callable[[Work], Any]], ...] = (
 )  # fmt: skip
 
 
-def smoothed(part: LossPart, share: float) -> LossPart:
+def smoothed(share: float) -> Stage:
     """Positives with label smoothing, beside those that have another share of it.
 
-    `part`: the positives without it. `share`: of the smoothing, e.
+    `share`: of the smoothing, e.
     """
 
-    def shared(f: Callable[[float, float], tuple[float, float]]) -> Callable[[Work, float], Any]:
-        def of(w: Work, c: float) -> Any:
+    def shared(f: Callable[[float, float], tuple[float, float]]) -> Callable[[DenseBatch, float], Any]:
+        def of(w: DenseBatch, c: float) -> Any:
             own, rest = f(share, w.own.shape[1])
             return np.where(w.together, own, rest)
 
         return of
 
-    made = [PartWay(text, shared(f)) for text, f in SHARES]
-    for text, rest in _OTHERS:
-        made.append(PartWay(f"(1 - e) of the target and {text}", _more(share, rest)))
-    return LossPart(part.name, part.symbol, (*made, *part.ways[1:]))
+    ways = [Way(text, shared(f)) for text, f in SHARES]
+    ways += [Way(f"(1 - e) of the target and {text}", _more(share, rest)) for text, rest in _OTHERS]
+    plain = positives_stage("")
+    return Stage(plain.name, plain.symbol, (*ways, *plain.ways[1:]))
 
 
-def _more(share: float, rest: Callable[[Work], Any]) -> Callable[[Work, float], Any]:
+def _more(share: float, rest: Callable[[DenseBatch], Any]) -> Callable[[DenseBatch, float], Any]:
     return lambda w, c: (1 - share) * w.positives + share * rest(w)

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from nceref.diagnosis.probe.parts.work import INTEGER, REAL, PartWay, Work, unit
+from nceref.diagnosis.dense.batch import DenseBatch
+from nceref.diagnosis.dense.ways.way import INTEGER, REAL, Way, unit
 
 Map = Callable[[Any, float], Any]
 
@@ -43,7 +44,6 @@ MAPS: tuple[tuple[str, Map, str], ...] = (
     ("x/(|x| + {c})", lambda x, c: x / (_length(x) + c), REAL),
     ("x/sqrt(|x|^2 + {c})", lambda x, c: x / np.sqrt(_length(x) ** 2 + c), REAL),
     ("x/max(|x|, {c})", lambda x, c: x / np.maximum(_length(x), c), REAL),
-    ("{c} x/|x|", lambda x, c: c * unit(x), REAL),
     ("(x + {c})/|x + {c}|", lambda x, c: unit(x + c), REAL),
     ("x with the columns divided by their lengths", lambda x, c: unit(x, 0), ""),
     ("x divided by the length of the whole matrix", lambda x, c: unit(x, None), ""),
@@ -109,7 +109,7 @@ def _blocks(x: Any, size: int) -> Any:
     return np.concatenate([unit(p) for p in pieces], axis=1)
 
 
-def ways(names: tuple[str, ...], raw: bool) -> tuple[PartWay, ...]:
+def ways(names: tuple[str, ...], raw: bool) -> tuple[Way, ...]:
     """Ways of preparing the rows of inputs: all alike, or one input otherwise.
 
     `names`: inputs with rows. `raw`: whether the reference takes them as they are.
@@ -124,28 +124,28 @@ def ways(names: tuple[str, ...], raw: bool) -> tuple[PartWay, ...]:
             out += [_way(usual, m, (k,), name) for m in every]
         out += [_way(usual, m, range(len(names) - 1), f"not in {names[-1]}") for m in MAPS[:2] if len(names) > 2]
         out += [_copied(usual, names, k, other) for k in range(len(names)) for other in range(len(names)) if k != other]
-        out += [PartWay("x/|x|, " + text, _jointly(f)) for text, f in _JOINT]
+        out += [Way("x/|x|, " + text, _jointly(f)) for text, f in _JOINT]
     return tuple(out)
 
 
-def _way(usual: Any, other: Any, where: Any, name: str) -> PartWay:
+def _way(usual: Any, other: Any, where: Any, name: str) -> Way:
     chosen = set(where)
 
-    def of(w: Work, c: float) -> Any:
+    def of(w: DenseBatch, c: float) -> Any:
         return np.concatenate([other[1](x, c) if k in chosen else usual[1](x, c) for k, x in enumerate(w.blocks)])
 
     text = f"{other[0]} in {name}, {usual[0]} elsewhere" if name and not name.startswith("not") else other[0]
-    return PartWay(text, of, other[2], plain=not name or other[0] in _USUAL)
+    return Way(text, of, other[2], plain=not name or other[0] in _USUAL)
 
 
-def _copied(usual: Any, names: tuple[str, ...], k: int, other: int) -> PartWay:
-    def of(w: Work, c: float) -> Any:
+def _copied(usual: Any, names: tuple[str, ...], k: int, other: int) -> Way:
+    def of(w: DenseBatch, c: float) -> Any:
         blocks = [w.blocks[other] if b == k else x for b, x in enumerate(w.blocks)]
         if blocks[k].shape != w.blocks[k].shape:
             raise ValueError
         return np.concatenate([usual[1](x, c) for x in blocks])
 
-    return PartWay(f"{usual[0]}, with {names[other]} in the place of {names[k]}", of)
+    return Way(f"{usual[0]}, with {names[other]} in the place of {names[k]}", of)
 
 
 _JOINT: tuple[tuple[str, Callable[[Any], Any]], ...] = (
@@ -160,5 +160,5 @@ _JOINT: tuple[tuple[str, Callable[[Any], Any]], ...] = (
 )  # fmt: skip
 
 
-def _jointly(f: Callable[[Any], Any]) -> Callable[[Work, float], Any]:
+def _jointly(f: Callable[[Any], Any]) -> Callable[[DenseBatch, float], Any]:
     return lambda w, c: f(np.concatenate(list(w.blocks)))

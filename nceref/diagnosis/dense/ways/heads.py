@@ -5,57 +5,58 @@ from typing import Any
 
 import numpy as np
 
-from nceref.diagnosis.probe.parts.work import INTEGER, REAL, LossPart, PartWay, Work, log_of, log_sum
+from nceref.diagnosis.dense.batch import DenseBatch, log_sum_exp
+from nceref.diagnosis.dense.ways.way import INTEGER, REAL, Stage, Way, log_of
 
-Of = Callable[[Work, float], Any]
+Of = Callable[[DenseBatch, float], Any]
 
 
-def _z(w: Work) -> Any:
+def _z(w: DenseBatch) -> Any:
     """Logarithms of the denominators, a column."""
-    return log_sum(w["denominator"])[:, None]
+    return log_sum_exp(w["denominator"])[:, None]
 
 
-def _y(w: Work) -> Any:
+def _y(w: DenseBatch) -> Any:
     return w["logits"][1]
 
 
-def _top(w: Work) -> Any:
+def _top(w: DenseBatch) -> Any:
     """The largest logit of each row, a column."""
     return np.max(w["logits"][0], axis=1, keepdims=True)
 
 
-def _candidates(w: Work) -> Any:
+def _candidates(w: DenseBatch) -> Any:
     """Terms of the denominator but those that are beside the logits."""
     return w["denominator"][:, : w["logits"][0].shape[1]]
 
 
-def _negatives(w: Work) -> Any:
+def _negatives(w: DenseBatch) -> Any:
     """Logarithms of the denominators without positives, a column."""
     positive = np.zeros(w["denominator"].shape, dtype=bool)
     positive[:, : w["positives"].shape[1]] = w["positives"] != 0
-    return log_sum(np.where(positive, -np.inf, w["denominator"]))[:, None]
+    return log_sum_exp(np.where(positive, -np.inf, w["denominator"]))[:, None]
 
 
-def _of_positive(w: Work) -> Any:
+def _of_positive(w: DenseBatch) -> Any:
     """Logarithms of the denominators of the candidates as anchors, a row."""
-    z = log_sum(w["denominator"])
+    z = log_sum_exp(w["denominator"])
     if z.size != w["logits"][0].shape[1]:
         raise ValueError
     return z[None, :]
 
 
-def _all_positives(w: Work) -> Any:
-    return log_sum(log_sum(_y(w) + log_of(np.maximum(w["positives"], 0))))
+def _all_positives(w: DenseBatch) -> Any:
+    return log_sum_exp(log_sum_exp(_y(w) + log_of(np.maximum(w["positives"], 0))))
 
 
-def _margin(w: Work) -> float:
-    return float(w.scalars["margin"])
+def _margin(w: DenseBatch) -> float:
+    return float(w.inputs["margin"])
 
 
-def _twice(w: Work, margin: float = 0.0, scale: float = 1.0) -> Any:
+def _twice(w: DenseBatch, margin: float = 0.0, scale: float = 1.0) -> Any:
     """Log-softmax of the probabilities, less a margin for the positives."""
     x = scale * (np.exp(_candidates(w) - _z(w)) - margin * (w["positives"] > 0))
-    return x - log_sum(x)[:, None]
+    return x - log_sum_exp(x)[:, None]
 
 
 def _half(x: Any) -> Any:
@@ -81,7 +82,7 @@ PROBABILITIES: tuple[tuple[str, Of, str], ...] = (
     # A softmax of what is one already, as where a model ends in a softmax and the loss has its own.
     ("e^(q_ip)/sum_k e^(q_ik), q_ik = e^(l_ik)/Z_i", lambda w, c: _twice(w), ""),
     ("e^(q_ip)/sum_k e^(q_ik), q_ik = e^(l_ik)/Z_i - m [k = p]", lambda w, c: _twice(w, _margin(w)), ""),
-    ("e^(q_ip)/sum_k e^(q_ik), q_ik = s (e^(l_ik)/Z_i - m [k = p])", lambda w, c: _twice(w, _margin(w), w.sharp), ""),
+    ("e^(q_ip)/sum_k e^(q_ik), q_ik = s (e^(l_ik)/Z_i - m [k = p])", lambda w, c: _twice(w, _margin(w), w.scale), ""),
     # Who is in the denominator of one positive.
     ("e^(l_ip)/(e^(l_ip) + sum_n e^(l_in))", lambda w, c: _y(w) - np.logaddexp(_y(w), _negatives(w)), ""),
     ("e^(l_ip)/sum_n e^(l_in)", lambda w, c: _y(w) - _negatives(w), ""),
@@ -93,12 +94,12 @@ PROBABILITIES: tuple[tuple[str, Of, str], ...] = (
     ("e^(l_ip)/sqrt(Z_i Z_p)", lambda w, c: _y(w) - (_z(w) + _of_positive(w)) / 2, ""),
     ("e^(l_ip)/(Z_i + Z_p)", lambda w, c: _y(w) - np.logaddexp(_z(w), _of_positive(w)), ""),
     # Sums over the whole batch where one row is meant.
-    ("e^(l_ip) over the sum of all Z", lambda w, c: _y(w) - log_sum(_z(w)[:, 0]), ""),
-    ("e^(l_ip) over the mean of all Z", lambda w, c: _y(w) - log_sum(_z(w)[:, 0]) + np.log(len(_z(w))), ""),
+    ("e^(l_ip) over the sum of all Z", lambda w, c: _y(w) - log_sum_exp(_z(w)[:, 0]), ""),
+    ("e^(l_ip) over the mean of all Z", lambda w, c: _y(w) - log_sum_exp(_z(w)[:, 0]) + np.log(len(_z(w))), ""),
     ("e^(l_ip)/Z_0", lambda w, c: _y(w) - _z(w)[0], ""),
     ("the sum of all e^(l_ip) over Z_i", lambda w, c: _all_positives(w) - _z(w) + 0 * _y(w), ""),
-    ("the sum of all e^(l_ip) over the sum of all Z", lambda w, c: _all_positives(w) - log_sum(_z(w)[:, 0]) + 0 * _y(w),
-     ""),
+    ("the sum of all e^(l_ip) over the sum of all Z", lambda w, c: _all_positives(w) - log_sum_exp(_z(w)[:, 0])
+     + 0 * _y(w), ""),
     ("e^m/Z_i, m the mean of all l_ip", lambda w, c: np.mean(_mean(w, _y(w))) - _z(w) + 0 * _y(w), ""),
     # A maximum that is subtracted in one place and not in the other, or added again in the wrong one.
     ("e^(l_ip + M_i)/Z_i, M_i the largest logit", lambda w, c: _y(w) - _z(w) + _top(w), ""),
@@ -118,10 +119,10 @@ PROBABILITIES: tuple[tuple[str, Of, str], ...] = (
     # The temperature, or a factor, on one of both.
     ("e^({c} l_ip)/Z_i", lambda w, c: c * _y(w) - _z(w), REAL),
     ("e^(l_ip)/Z_i^{c}", lambda w, c: _y(w) - c * _z(w), REAL),
-    ("e^(T l_ip)/Z_i", lambda w, c: _y(w) / w.sharp - _z(w), ""),
-    ("e^(l_ip/T)/Z_i", lambda w, c: _y(w) * w.sharp - _z(w), ""),
-    ("e^(l_ip)/Z_i^T", lambda w, c: _y(w) - _z(w) / w.sharp, ""),
-    ("e^(l_ip)/Z_i^(1/T)", lambda w, c: _y(w) - _z(w) * w.sharp, ""),
+    ("e^(T l_ip)/Z_i", lambda w, c: _y(w) / w.scale - _z(w), ""),
+    ("e^(l_ip/T)/Z_i", lambda w, c: _y(w) * w.scale - _z(w), ""),
+    ("e^(l_ip)/Z_i^T", lambda w, c: _y(w) - _z(w) / w.scale, ""),
+    ("e^(l_ip)/Z_i^(1/T)", lambda w, c: _y(w) - _z(w) * w.scale, ""),
     ("e^(l_ip - Z_i)", lambda w, c: _y(w) - np.exp(_z(w)), ""),
     ("e^(l_ip)", lambda w, c: _y(w), ""),
     ("1/Z_i", lambda w, c: 0 * _y(w) - _z(w), ""),
@@ -135,56 +136,56 @@ PROBABILITIES: tuple[tuple[str, Of, str], ...] = (
 """What stands for the probability of a positive, and its logarithm, (n, m)."""
 
 
-def _log_p(w: Work) -> Any:
+def _log_p(w: DenseBatch) -> Any:
     return w["probabilities"]
 
 
-def _p(w: Work) -> Any:
+def _p(w: DenseBatch) -> Any:
     return np.exp(w["probabilities"])
 
 
-def _over(w: Work) -> Any:
+def _over(w: DenseBatch) -> Any:
     """|P(i)|: the weight of the positives of each row; 1 where there is none."""
     total = np.sum(w["positives"], axis=1)
     return np.where(total > 0, total, 1.0)
 
 
-def _sum(w: Work, of: Any) -> Any:
+def _sum(w: DenseBatch, of: Any) -> Any:
     q = w["positives"]
     return np.sum(np.where(q != 0, q * of, 0.0), axis=1)
 
 
-def _mean(w: Work, of: Any) -> Any:
+def _mean(w: DenseBatch, of: Any) -> Any:
     return _sum(w, of) / _over(w)
 
 
-def _inside(w: Work, log: bool = True) -> Any:
+def _inside(w: DenseBatch, log: bool = True) -> Any:
     """Logarithm of the weighted sum of the probabilities, or of the exponentials of the logits, of the positives."""
-    return log_sum((_log_p(w) if log else _y(w)) + log_of(np.maximum(w["positives"], 0)))
+    return log_sum_exp((_log_p(w) if log else _y(w)) + log_of(np.maximum(w["positives"], 0)))
 
 
-def _best(w: Work, how: Any, worst: float) -> Any:
+def _best(w: DenseBatch, how: Any, worst: float) -> Any:
     return how(np.where(w["positives"] > 0, _log_p(w), worst), axis=1)
 
 
-def _classes(w: Work) -> int:
+def _classes(w: DenseBatch) -> int:
     return len(np.unique(w.labels))
 
 
-def _focal(w: Work, power: float) -> Any:
+def _focal(w: DenseBatch, power: float) -> Any:
     return -_mean(w, (1 - _p(w)) ** power * _log_p(w))
 
 
-def _minus(w: Work) -> Any:
-    return log_sum(np.where(w["positives"] > 0, -_y(w), -np.inf))
+def _minus(w: DenseBatch) -> Any:
+    return log_sum_exp(np.where(w["positives"] > 0, -_y(w), -np.inf))
 
 
-def _others(w: Work) -> Any:
+def _others(w: DenseBatch) -> Any:
     """Candidates that are no positives."""
     return np.isfinite(_candidates(w)) & (w["positives"] == 0)
 
 
-def _one_by_one(w: Work) -> tuple[Any, Any]:
+def _one_by_one(w: DenseBatch) -> tuple[Any, Any]:
     """Cross-entropies of candidates that are judged one by one: of those that are no positives, and of these."""
     push, pull = np.logaddexp(0, w["logits"][0]), np.logaddexp(0, -_y(w))
     return np.where(_others(w), push, 0.0), np.where(w["positives"] > 0, pull, 0.0)
@@ -194,18 +195,18 @@ def _count(mask: Any) -> Any:
     return np.maximum(np.sum(mask, axis=1), 1)
 
 
-def _one_minus(w: Work) -> Any:
+def _one_minus(w: DenseBatch) -> Any:
     negative = w["positives"] == 0
     p = np.where(negative, np.exp(_candidates(w) - _z(w)), 0.0)
     return -_mean(w, _log_p(w)) - np.sum(np.where(negative, np.log1p(-p), 0.0), axis=1)
 
 
-def _hinge(w: Work, c: float) -> Any:
+def _hinge(w: DenseBatch, c: float) -> Any:
     gap = np.maximum(0, c - _mean(w, _y(w))[:, None] + w["logits"][0])
     return np.sum(np.where(_others(w), gap, 0), axis=1) / _count(_others(w))
 
 
-def _entropy(w: Work) -> Any:
+def _entropy(w: DenseBatch) -> Any:
     log_p = w["denominator"] - _z(w)
     return np.sum(np.where(np.isfinite(log_p), np.exp(log_p) * log_p, 0.0), axis=1)
 
@@ -289,19 +290,19 @@ HEADS: tuple[tuple[str, Of, str], ...] = (
 """What joins the probabilities of the positives of a row."""
 
 
-def parts(base: str, factor: Callable[[Work], Any] | None = None) -> tuple[LossPart, LossPart]:
-    """The parts between a denominator and the rows; `base` of `BASES` is that of the reference.
+def stages(base: str, factor: Callable[[DenseBatch], Any] | None = None) -> tuple[Stage, Stage]:
+    """The stages between a denominator and the rows; `base` of `BASES` is that of the reference.
 
     `factor`: what multiplies every row.
     """
     ordered = sorted(HEADS, key=lambda head: head[0] != BASES[base])
-    heads = tuple(PartWay(text, _rowwise(f, factor), constant) for text, f, constant in ordered)
-    probabilities = tuple(PartWay(text, f, constant) for text, f, constant in PROBABILITIES)
-    return LossPart("probabilities", "p_ip = ", probabilities), LossPart("rows", "L_i = ", heads)
+    heads = tuple(Way(text, _rowwise(f, factor), constant) for text, f, constant in ordered)
+    probabilities = tuple(Way(text, f, constant) for text, f, constant in PROBABILITIES)
+    return Stage("probabilities", "p_ip = ", probabilities), Stage("rows", "L_i = ", heads)
 
 
-def _rowwise(f: Of, factor: Callable[[Work], Any] | None) -> Of:
-    def of(w: Work, c: float) -> Any:
+def _rowwise(f: Of, factor: Callable[[DenseBatch], Any] | None) -> Of:
+    def of(w: DenseBatch, c: float) -> Any:
         rows = np.where(np.sum(w["positives"], axis=1) > 0, f(w, c), 0.0)
         return rows if factor is None else rows * factor(w)
 

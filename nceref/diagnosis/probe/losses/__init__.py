@@ -1,1 +1,0 @@
-"""Losses as parts: one file a kind of batch."""
