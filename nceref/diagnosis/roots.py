@@ -1,6 +1,8 @@
-"""Numbers at which a measured function is 0, one in each gap of a grid."""
+"""Numbers at which a measured function is 0."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -8,20 +10,45 @@ _STEPS = 60
 """How often a root is approached at most."""
 
 
-def roots(
-    f: Callable[[float], float], grid: Sequence[float], gaps: Sequence[float], room: float, near: float = 0.0
-) -> Iterator[float]:
-    """Roots of a function between neighbors of a grid.
+class Solver:
+    """Numbers at which a measured function is 0, in the gaps of a grid.
 
-    `grid`: in order. `gaps`: the function there; between two of one sign, and beside one that is no number, nothing is
-    looked for. `room`: how far from 0 rounding may leave the function at its root: where it jumps there is none.
-    `near`: the share of the room that is near enough; a root known so may be far less exact than it can be.
+    `f`: the function; beside a point where it is no number, nothing is looked for. `grid`: in order. `room`:
+    how far from 0 rounding may leave the function at its root: where it jumps there is none. `near`: the share of the
+    room that is near enough; a root known so may be far less exact than it can be. `points`: whether the points of the
+    grid themselves may be roots, since two roots between its points hide each other.
     """
-    for a, b, fa, fb in zip(grid, grid[1:], gaps, gaps[1:], strict=False):
-        if np.isfinite(fa) and np.isfinite(fb) and fa * fb <= 0 and fa != fb:
-            root = _root(f, float(a), float(b), float(fa), float(fb), room, near * room)
-            if root is not None:
-                yield root
+
+    def __init__(
+        self, f: Callable[[float], float], grid: Sequence[float], room: float, near: float = 0.0, points: bool = False
+    ) -> None:
+        self.grid, self.room, self.near, self.points = grid, room, near, points
+        self.gap = cache(f)
+
+    def roots(self, start: int = 0, stop: int | None = None) -> Iterator[float]:
+        """Those in a part of the grid."""
+        grid = [float(x) for x in self.grid[start:stop]]
+        gaps = [self.gap(x) for x in grid]
+        if self.points:
+            yield from (x for x, gap in zip(grid, gaps, strict=True) if abs(gap) <= self.room)
+        for (a, b), (fa, fb) in zip(pairwise(grid), pairwise(gaps), strict=True):
+            if np.isfinite(fa) and np.isfinite(fb) and fa * fb <= 0 and fa != fb:
+                root = _root(self.gap, a, b, fa, fb, self.room, self.near * self.room)
+                if root is not None:
+                    yield root
+
+    def nearest(self, c: float) -> float | None:
+        """A number itself where it is a root, or the root that is nearest."""
+        if abs(self.gap(c)) <= self.room:
+            return c
+        best = None
+        # Most are near, and few points of the grid are asked then.
+        for far, k in sorted((max(low - c, c - high, 0.0), k) for k, (low, high) in enumerate(pairwise(self.grid))):
+            if best is not None and far > abs(best - c):
+                break
+            for root in self.roots(k, k + 2):
+                best = root if best is None or abs(root - c) < abs(best - c) else best
+        return best
 
 
 def _root(

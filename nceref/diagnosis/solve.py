@@ -11,7 +11,7 @@ import numpy as np
 from nceref.diagnosis.case import CaseAnalysis
 from nceref.diagnosis.dense.temperatures import temperature
 from nceref.diagnosis.options import Option
-from nceref.diagnosis.roots import roots
+from nceref.diagnosis.roots import Solver
 from nceref.diagnosis.simple_numbers import candidates
 from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.spec import Scalar
@@ -148,13 +148,13 @@ def _roots(analysis: CaseAnalysis, option: Callable[[float], Option], grid: Any)
     target, room = float(analysis.target[0]), float(analysis.bound[0])
 
     def off(x: float) -> float:
-        return float(analysis.value((option(float(x)),))[0]) - target
+        return float(analysis.value((option(x),))[0]) - target
 
     def within(root: float) -> float:
         hidden = takewhile(lambda share: all(abs(off(root * (1 + s))) <= room for s in (share, -share)), _SHARES)
         return max(hidden, default=0.0)
 
-    gaps = [off(x) for x in grid]
-    if gaps.count(0.0) > 2:
+    solver = Solver(off, [float(x) for x in grid], 4 * room)
+    if sum(solver.gap(x) == 0 for x in solver.grid) > 2:
         return []
-    return [(root, within(root)) for root in roots(off, grid, gaps, 4 * room)]
+    return [(root, within(root)) for root in solver.roots()]

@@ -11,7 +11,7 @@ from nceref.cases.corpus.corpus import evaluate
 from nceref.diagnosis.case import CaseAnalysis
 from nceref.diagnosis.diagnose import diagnose
 from nceref.diagnosis.gaps import usable
-from nceref.diagnosis.roots import roots
+from nceref.diagnosis.roots import Solver
 from nceref.diagnosis.simple_numbers import candidates
 from nceref.diagnosis.solve import solved
 
@@ -124,7 +124,7 @@ def test_a_number_is_read_off_the_value_of_two_cases(loss, name, value):
 
 def test_a_root_is_as_exact_as_the_function():
     """Not only as exact as the room, which is for rounding that may not be there."""
-    (root,) = roots(lambda x: math.exp(x) - math.exp(-2.5), (-3.0, -2.0), (math.exp(-3) - math.exp(-2.5), 0.05), 1e-3)
+    (root,) = Solver(lambda x: math.exp(x) - math.exp(-2.5), (-3.0, -2.0), 1e-3).roots()
     assert abs(root + 2.5) < 1e-14
 
 

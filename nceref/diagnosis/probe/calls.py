@@ -8,7 +8,7 @@ import numpy as np
 
 from nceref.cases.records import Outcome, Probe
 from nceref.cases.rounding import rounded
-from nceref.diagnosis.probe.sheet import Sheet
+from nceref.diagnosis.probe.design import Design
 from nceref.targets.search import NoCallsLeft
 from nceref.tolerance.implementation import FORMATS
 
@@ -49,7 +49,7 @@ class Calls:
         """How far roundings may move values of this size."""
         return max(_ROOM * _UNIT, _FLOAT32 * self.unit) * max(1.0, float(np.max(np.abs(y))))
 
-    def value(self, sheet: Sheet, x: Any) -> float:
+    def value(self, design: Design, x: Any) -> float:
         """The value at rows that are numbers of the format.
 
         Raises `NoNumber` if there is none.
@@ -58,59 +58,59 @@ class Calls:
             self.limit = f"{MOST:,} calls of the target"
             raise NoNumber
         self.count += 1
-        inputs: Mapping[str, Any] = {k: rounded(v, self.dtype) for k, v in sheet.call(x).items()}
+        inputs: Mapping[str, Any] = {k: rounded(v, self.dtype) for k, v in design.call(x).items()}
         try:
-            outcome = self.call(Probe("probe", sheet.loss, inputs, self.dtype, self.reduction, mode="no-grad"))
+            outcome = self.call(Probe("probe", design.loss, inputs, self.dtype, self.reduction, mode="no-grad"))
         except NoCallsLeft as error:
             raise NoNumber from error
         if outcome.trouble or outcome.value is None or not np.all(np.isfinite(outcome.value)):
             raise NoNumber
         return float(np.sum(outcome.value))
 
-    def values(self, sheet: Sheet, xs: Any) -> Any:
+    def values(self, design: Design, xs: Any) -> Any:
         """Values at several sets of rows."""
-        return np.array([self.value(sheet, x) for x in xs])
+        return np.array([self.value(design, x) for x in xs])
 
     def rows(self, xs: Any) -> Any:
         """Rows rounded to the format."""
         return rounded(np.asarray(xs), self.dtype)
 
 
-def designed(sheet: Sheet, entries: Mapping[int, float], dim: int, rng: np.random.Generator) -> Any:
+def designed(design: Design, entries: Mapping[int, float], dim: int, rng: np.random.Generator) -> Any:
     """Unit rows, or logits, whose similarities are all 0 but for some pairs.
 
     `entries`: pair to similarity. `dim`: length of the rows, at least their number. `rng`: of the rotation.
     """
-    n = len(sheet.nodes)
+    n = len(design.nodes)
     gram = np.eye(n)
     for p, s in entries.items():
-        u, v = sheet.pairs[p]
+        u, v = design.pairs[p]
         gram[u, v] = gram[v, u] = s
-    if sheet.logits:
-        rows = int(np.sum([node.block == sheet.blocks[0][0] for node in sheet.nodes]))
+    if design.logits:
+        rows = int(np.sum([node.block == design.blocks[0][0] for node in design.nodes]))
         return gram[:rows, rows:]
     turn = np.linalg.qr(rng.standard_normal((dim, dim)))[0]
     return np.linalg.cholesky(gram) @ turn[:n]
 
 
-def random_rows(sheet: Sheet, dim: int, rng: np.random.Generator, lengths: tuple[float, float] = (1.0, 1.0)) -> Any:
+def random_rows(design: Design, dim: int, rng: np.random.Generator, lengths: tuple[float, float] = (1.0, 1.0)) -> Any:
     """Random rows of random lengths within a range, or random logits."""
-    n = len(sheet.nodes)
-    if sheet.logits:
-        rows = int(np.sum([node.block == sheet.blocks[0][0] for node in sheet.nodes]))
+    n = len(design.nodes)
+    if design.logits:
+        rows = int(np.sum([node.block == design.blocks[0][0] for node in design.nodes]))
         return rng.standard_normal((rows, n - rows)) * 0.8
     # In many dimensions random rows are almost orthogonal: most of each lies in few of them.
     x = rng.standard_normal((n, dim)) * 0.3 + rng.standard_normal((n, _WIDE)) @ rng.standard_normal((_WIDE, dim))
     return x / np.linalg.norm(x, axis=1, keepdims=True) * rng.uniform(*lengths, (n, 1))
 
 
-def drawn_together(sheet: Sheet, x: Any, rng: np.random.Generator) -> Any:
+def drawn_together(design: Design, x: Any, rng: np.random.Generator) -> Any:
     """Rows of which each is moved towards another one, or away from it, as far as chance will: no angle is rare."""
-    if sheet.logits or not len(sheet.nodes):
+    if design.logits or not len(design.nodes):
         return x
     out = x.copy()
     for u in range(len(x)):
-        own = [v for v in range(len(x)) if v != u and sheet.together(u, v)]
+        own = [v for v in range(len(x)) if v != u and design.together(u, v)]
         v = int(rng.choice(own)) if own and rng.random() < 0.7 else int(rng.integers(len(x)))
         length, share = np.linalg.norm(x[u]), rng.random() ** 0.5
         mixed = (1 - share) * x[u] / length + rng.choice((1.0, 1.0, -1.0)) * share * x[v] / np.linalg.norm(x[v])
@@ -118,13 +118,13 @@ def drawn_together(sheet: Sheet, x: Any, rng: np.random.Generator) -> Any:
     return out
 
 
-def drawn_as_trained(sheet: Sheet, x: Any, rng: np.random.Generator) -> Any:
+def drawn_as_trained(design: Design, x: Any, rng: np.random.Generator) -> Any:
     """Rows of which those that belong together are near each other, as after training."""
-    if sheet.logits or not len(sheet.nodes):
+    if design.logits or not len(design.nodes):
         return x
     out = x.copy()
     for u in range(len(x)):
-        before = [v for v in range(u) if sheet.together(u, v)]
+        before = [v for v in range(u) if design.together(u, v)]
         if before:
             noise = 0.2 * rng.standard_normal(x.shape[1]) / np.sqrt(x.shape[1])
             near = out[before[0]] / np.linalg.norm(out[before[0]]) + noise

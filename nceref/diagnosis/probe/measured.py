@@ -10,11 +10,11 @@ import numpy as np
 
 from nceref.cases.records import Diagnosis, DiagnosisPart, Outcome, Probe
 from nceref.diagnosis.probe.calls import Calls, NoNumber, drawn_as_trained, drawn_together, random_rows
-from nceref.diagnosis.probe.parts.composed import BEYOND, LARGE, MORE, SHARP, Explained, compositions
-from nceref.diagnosis.probe.parts.formula import Composition
+from nceref.diagnosis.probe.composed import BEYOND, LARGE, MORE, SMALL_TEMPERATURE, Explained, compositions
+from nceref.diagnosis.probe.composition import Composition
+from nceref.diagnosis.probe.design import Design, design_or_inputs
 from nceref.diagnosis.probe.pattern import Formula
-from nceref.diagnosis.probe.recover import formula_of, scalars, sharpness, sheets
-from nceref.diagnosis.probe.sheet import Sheet, sheet_or_inputs
+from nceref.diagnosis.probe.recover import designs, formula_of, scalars, scale_of
 from nceref.diagnosis.probe.structure import structure
 from nceref.diagnosis.probe.words import Difference, side_by_side, writable
 from nceref.engine.bound_loss import bound_loss
@@ -42,7 +42,7 @@ class Trial:
     off: float
     reference_off: float
     rows: tuple[int, int]
-    sharpness: tuple[float, float]
+    temperatures: tuple[float, float]
 
 
 def measured(
@@ -85,7 +85,7 @@ def _formula(calls: Calls, loss: Loss, settings: Mapping[str, Any], takes: Colle
 
 def _repeats(calls: Calls, loss: Loss, settings: Mapping[str, Any]) -> bool:
     """Whether the same call gives the same number twice: no formula predicts another one."""
-    made = sheets(loss, settings)[:1]
+    made = designs(loss, settings)[:1]
     for one in made:
         x = calls.rows(random_rows(one, int(one.symbols.get("D", 0)), np.random.default_rng(0), _LENGTHS))
         first = calls.value(one, x)
@@ -96,7 +96,7 @@ def _repeats(calls: Calls, loss: Loss, settings: Mapping[str, Any]) -> bool:
 
 def _summed(calls: Calls, loss: Loss, settings: Mapping[str, Any]) -> Diagnosis | None:
     """A formula of sums of linear terms and logarithms of sums of exponentials."""
-    made = sheets(loss, settings)
+    made = designs(loss, settings)
     if not made:
         return None
     try:
@@ -158,7 +158,7 @@ def confirmed(calls: Calls, formula: Formula | Composition, loss: Loss, settings
     """
     rng = np.random.default_rng(1)
     within = max(_WITHIN, 2e3 * calls.unit) if calls.dtype != "float64" else _WITHIN
-    off, reference_off, sizes, sharp = 0.0, 0.0, [], []
+    off, reference_off, sizes, temperatures = 0.0, 0.0, [], []
     larger: tuple[Mapping[str, int], ...] = (*LARGE, *MORE, *BEYOND) if isinstance(formula, Composition) else ()
     for number in range(FRESH + len(larger)):
         one = _fresh(loss, settings, number, rng, {} if number < FRESH else larger[number - FRESH])
@@ -174,27 +174,29 @@ def confirmed(calls: Calls, formula: Formula | Composition, loss: Loss, settings
         off = max(off, abs(predicted - y) / size)
         reference_off = max(reference_off, abs(_value(one, x, calls) - y) / size)
         sizes.append(int(one.symbols["N"]))
-        sharp.append(1 / sharpness(one))
+        temperatures.append(1 / scale_of(one))
     if reference_off < _APART * within:
         return None
-    return Trial(FRESH + len(larger), off, reference_off, (min(sizes), max(sizes)), (min(sharp), max(sharp)))
+    return Trial(
+        FRESH + len(larger), off, reference_off, (min(sizes), max(sizes)), (min(temperatures), max(temperatures))
+    )
 
 
 def _fresh(
     loss: Loss, settings: Mapping[str, Any], number: int, rng: Any, larger: Mapping[str, int] = MappingProxyType({})
-) -> Sheet:
+) -> Design:
     sizes = {x: int(rng.integers(low, 13)) for x, low in (("N", 4), ("D", 3), ("C", 2), ("M", 1), ("K", 1))}
-    warm = SHARP if larger is LARGE[-1] else float(rng.uniform(0.15, 1.2))
-    chosen = scalars(loss, warm, float(rng.uniform(0.1, 0.9)))
-    return sheet_or_inputs(
+    temperature = SMALL_TEMPERATURE if larger is LARGE[-1] else float(rng.uniform(0.15, 1.2))
+    chosen = scalars(loss, temperature, float(rng.uniform(0.1, 0.9)))
+    return design_or_inputs(
         loss, settings, {**sizes, "E": sizes["D"], "V": int(rng.integers(2, 5)), **larger}, chosen, 100 + number
     )
 
 
-def _value(sheet: Sheet, x: Any, calls: Calls) -> float:
+def _value(design: Design, x: Any, calls: Calls) -> float:
     """The reference's value; infinite where it refuses the call."""
     try:
-        return float(_evaluated(calls.reduction)(Probe("", sheet.loss, sheet.call(x), calls.dtype)).value)
+        return float(_evaluated(calls.reduction)(Probe("", design.loss, design.call(x), calls.dtype)).value)
     except InputError:
         return np.inf
 
@@ -221,7 +223,7 @@ def _known_reference(
     loss: Loss, settings: tuple[tuple[str, Any], ...], reduction: str, refinement: str | None
 ) -> Formula | None:
     given = dict(settings)
-    calls, made = Calls(_evaluated(reduction), "float64", reduction), sheets(loss, given)
+    calls, made = Calls(_evaluated(reduction), "float64", reduction), designs(loss, given)
     try:
         links = structure(calls, made[0], np.random.default_rng(0))
         formula = formula_of(calls, made, links, refinement)
@@ -247,14 +249,14 @@ def _holds(calls: Calls, formula: Formula, loss: Loss, settings: Mapping[str, An
 
 def _predicting(calls: Calls, trial: Trial, given: Mapping[str, Any]) -> DiagnosisPart:
     """How well a formula predicts what was kept to try it."""
-    low, high = trial.sharpness
-    warm = f", temperatures from {low:.2g} to {high:.2g}" if low < high else ""
+    low, high = trial.temperatures
+    between = f", temperatures from {low:.2g} to {high:.2g}" if low < high else ""
     beside = "".join(f", {name} {value}" for name, value in given.items())
     near = f"to {counted(digits_of(trial.off), 'digit')}"
     whose = " of the sum of your rows" if calls.reduction == "none" else ""
     return DiagnosisPart(
         f"a formula{whose}, measured on {calls.count} calls, predicts {trial.calls} that were kept to try it"
-        f" (random rows, N from {trial.rows[0]} to {trial.rows[1]}{warm}{beside}) {near}, which that of the"
+        f" (random rows, N from {trial.rows[0]} to {trial.rows[1]}{between}{beside}) {near}, which that of the"
         f" reference misses by up to {trial.reference_off:.2g} of it",
         role="note",
     )

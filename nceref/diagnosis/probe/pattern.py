@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from nceref.diagnosis.probe.design import Design, Similarity, similarities
 from nceref.diagnosis.probe.expressions import Expression, value_of
 from nceref.diagnosis.probe.model import Model
-from nceref.diagnosis.probe.sheet import Sheet, Similarity, similarities
 from nceref.diagnosis.probe.structure import Structure
 
 ALL, SINGLE = "all", "single"
@@ -19,42 +19,42 @@ ALL, SINGLE = "all", "single"
 Key = tuple[Any, ...]
 
 
-def _nothing(sheet: Sheet, u: int, v: int) -> Key:
+def _nothing(design: Design, u: int, v: int) -> Key:
     return ()
 
 
-def _order(sheet: Sheet, u: int, v: int) -> Key:
-    a, b = sheet.nodes[u].row, sheet.nodes[v].row
+def _order(design: Design, u: int, v: int) -> Key:
+    a, b = design.nodes[u].row, design.nodes[v].row
     return ("j < i" if b < a else "j > i" if b > a else "j = i",)
 
 
-def _step(sheet: Sheet, u: int, v: int) -> Key:
-    gap = sheet.nodes[v].row - sheet.nodes[u].row
-    size = sum(node.block == sheet.nodes[v].block for node in sheet.nodes)
+def _step(design: Design, u: int, v: int) -> Key:
+    gap = design.nodes[v].row - design.nodes[u].row
+    size = sum(node.block == design.nodes[v].block for node in design.nodes)
     return ({0: "j = i", 1: "j = i + 1", size - 1: "j = i - 1"}.get(gap % size, "j elsewhere"),)
 
 
-def _edge(sheet: Sheet, u: int, v: int) -> Key:
-    size = sum(node.block == sheet.nodes[v].block for node in sheet.nodes)
-    return ({0: "j first", size - 1: "j last"}.get(sheet.nodes[v].row, "j inside"),)
+def _edge(design: Design, u: int, v: int) -> Key:
+    size = sum(node.block == design.nodes[v].block for node in design.nodes)
+    return ({0: "j first", size - 1: "j last"}.get(design.nodes[v].row, "j inside"),)
 
 
-def _count(sheet: Sheet, u: int, v: int) -> Key:
-    return (("n", sheet.count(v)),)
+def _count(design: Design, u: int, v: int) -> Key:
+    return (("n", design.count(v)),)
 
 
-def _companions(sheet: Sheet, u: int, v: int) -> Key:
-    return (("P", float(sheet.companions(u))),)
+def _companions(design: Design, u: int, v: int) -> Key:
+    return (("P", float(design.companions(u))),)
 
 
-REFINEMENTS: dict[str, Callable[[Sheet, int, int], Key]] = {
+REFINEMENTS: dict[str, Callable[[Design, int, int], Key]] = {
     "": _nothing, "count": _count, "companions": _companions, "order": _order, "step": _step, "edge": _edge,
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Arrangement:
-    """What a structure links at one sheet is at every sheet.
+    """What a structure links at one design is at every design.
 
     Attributes
     ----------
@@ -73,20 +73,20 @@ class Arrangement:
     one: bool = False
 
 
-def kind(sheet: Sheet, refinement: str, u: int, v: int) -> Key:
+def kind(design: Design, refinement: str, u: int, v: int) -> Key:
     """The kind of the pair of an anchor u and a candidate v."""
-    return (sheet.nodes[u].block, sheet.nodes[v].block, sheet.together(u, v), *REFINEMENTS[refinement](sheet, u, v))
+    return (design.nodes[u].block, design.nodes[v].block, design.together(u, v), *REFINEMENTS[refinement](design, u, v))
 
 
-def pattern(sheet: Sheet, links: Structure, refinement: str) -> Arrangement | None:
+def pattern(design: Design, links: Structure, refinement: str) -> Arrangement | None:
     """The pattern of a structure; None where pairs of one kind are in different places.
 
     `refinement`: one of `REFINEMENTS`.
     """
-    pairs = {p: kind(sheet, refinement, *uv) for p, uv in enumerate(sheet.pairs)}
+    pairs = {p: kind(design, refinement, *uv) for p, uv in enumerate(design.pairs)}
     ordered = {
-        (w, p): kind(sheet, refinement, w, v if w == u else u)
-        for p, (u, v) in enumerate(sheet.pairs) for w in (u, v)
+        (w, p): kind(design, refinement, w, v if w == u else u)
+        for p, (u, v) in enumerate(design.pairs) for w in (u, v)
     }  # fmt: skip
     inside = {(w, p) for w, members in links.groups.items() if w >= 0 for p in members}
     # A logarithm of one exponential is linear: its node looks as if it had none.
@@ -115,31 +115,31 @@ def symbols(key: Key) -> dict[str, float]:
     return {word[0]: word[1] for word in key if isinstance(word, tuple)}
 
 
-def tied(sheet: Sheet, pattern: Arrangement, sharpness: float) -> tuple[Model, dict[str, list[Key]]]:
-    """The model of a pattern at a sheet, and what each of its numbers is of; numbers are a start.
+def tied(design: Design, pattern: Arrangement, scale: float) -> tuple[Model, dict[str, list[Key]]]:
+    """The model of a pattern at a design, and what each of its numbers is of; numbers are a start.
 
-    `sharpness`: powers to start from.
+    `scale`: powers to start from.
     """
-    places = _Places(sheet, pattern)
-    return _model(places, sharpness), {k: list(x) for k, x in places.names.items()}
+    places = _Places(design, pattern)
+    return _model(places, scale), {k: list(x) for k, x in places.names.items()}
 
 
 class _Places:
     """Which number stands where, as places in lists of kinds."""
 
-    def __init__(self, sheet: Sheet, pattern: Arrangement) -> None:
-        self.sheet, self.pattern = sheet, pattern
+    def __init__(self, design: Design, pattern: Arrangement) -> None:
+        self.design, self.pattern = design, pattern
         self.names: dict[str, dict[Key, int]] = {k: {} for k in ("A", "B", "d", "c", "b")}
-        self.linear = np.full(len(sheet.pairs), -1)
+        self.linear = np.full(len(design.pairs), -1)
         self.members: list[tuple[int, int, int, int]] = []
         self.groups: list[tuple[int, int]] = []
-        kinds = [kind(sheet, pattern.refinement, *uv) for uv in sheet.pairs]
+        kinds = [kind(design, pattern.refinement, *uv) for uv in design.pairs]
         for p, key in enumerate(kinds):
             if plain(key) in pattern.active and plain(key) not in pattern.single:
                 self.linear[p] = self._place("A", key)
         if pattern.one:
             self._group((ALL,), [(p, (ALL, *key)) for p, key in enumerate(kinds) if plain(key) in pattern.active])
-        for w in range(len(sheet.nodes)):
+        for w in range(len(design.nodes)):
             self._anchor(w)
         for p, key in enumerate(kinds):
             if plain(key) in pattern.single:
@@ -155,19 +155,19 @@ class _Places:
 
     def _anchor(self, w: int) -> None:
         """The logarithm of a node, if it has one."""
-        sheet, refinement = self.sheet, self.pattern.refinement
+        design, refinement = self.design, self.pattern.refinement
         members = []
-        for p, (u, v) in enumerate(sheet.pairs):
+        for p, (u, v) in enumerate(design.pairs):
             if w in (u, v):
-                key = kind(sheet, refinement, w, v if w == u else u)
+                key = kind(design, refinement, w, v if w == u else u)
                 if plain(key) in self.pattern.members:
                     members.append((p, key))
         if members:
-            own = REFINEMENTS[refinement](sheet, w, w) if refinement == "companions" else ()
-            self._group((sheet.nodes[w].block, *own), members)
+            own = REFINEMENTS[refinement](design, w, w) if refinement == "companions" else ()
+            self._group((design.nodes[w].block, *own), members)
 
 
-def _model(places: _Places, sharpness: float) -> Model:
+def _model(places: _Places, scale: float) -> Model:
     names = places.names
     group, pair, c, b = np.array(places.members, dtype=int).reshape(-1, 4).T
     outer, inner = np.array(places.groups, dtype=int).reshape(-1, 2).T
@@ -176,7 +176,7 @@ def _model(places: _Places, sharpness: float) -> Model:
     numbers = {
         "offset": np.zeros(1), "A": np.zeros(size["A"]), "B": np.full(size["B"], 1 / max(len(places.groups), 1)),
         "d": np.full(size["d"], 0.05), "c": np.array([symbols(k).get("n", 1.0) for k in keys]),
-        "b": np.full(size["b"], sharpness),
+        "b": np.full(size["b"], scale),
     }  # fmt: skip
     fixed = {k: np.zeros(x.size, dtype=bool) for k, x in numbers.items()}
     for g in {int(x) for x in outer}:
@@ -227,17 +227,17 @@ class Formula:
         """How many numbers and quantities it takes to write it."""
         return sum(1 + len(term.factors) for expression in self.terms.values() for term in expression)
 
-    def value(self, sheet: Sheet, xs: Any) -> Any:
-        """Values at rows or logits (calls, ...) of a sheet; NaN where the formula does not say."""
-        model, names = tied(sheet, self.pattern, 1.0)
+    def value(self, design: Design, xs: Any) -> Any:
+        """Values at rows or logits (calls, ...) of a design; NaN where the formula does not say."""
+        model, names = tied(design, self.pattern, 1.0)
         for kind, keys in names.items():
             for k, key in enumerate(keys):
                 expression = self.terms.get((kind, plain(key)))
                 if expression is None:
                     return np.full(len(xs), np.nan)
-                model.numbers[kind][k] = value_of(expression, {**sheet.quantities, **symbols(key)})
-        model.numbers["offset"][0] = value_of(self.terms["offset", ()], sheet.quantities)
-        return model.value(similarities(self.how, sheet, xs)) - (own_weights(model, names) if self.own else 0.0)
+                model.numbers[kind][k] = value_of(expression, {**design.quantities, **symbols(key)})
+        model.numbers["offset"][0] = value_of(self.terms["offset", ()], design.quantities)
+        return model.value(similarities(self.how, design, xs)) - (own_weights(model, names) if self.own else 0.0)
 
 
 def own_weights(model: Any, names: Any) -> float:

@@ -1,4 +1,4 @@
-"""From calls of a target to the formula that they follow: one pattern at several sheets, and what its numbers are."""
+"""From calls of a target to the formula that they follow: one pattern at several designs, and what its numbers are."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from nceref.diagnosis.probe.calls import Calls, random_rows
+from nceref.diagnosis.probe.design import Design, Similarity, design, similarities, tried
 from nceref.diagnosis.probe.expressions import Expression, divided, expression_of
 from nceref.diagnosis.probe.model import Model, fitted, solved
 from nceref.diagnosis.probe.pattern import (
@@ -22,7 +23,6 @@ from nceref.diagnosis.probe.pattern import (
     symbols,
     tied,
 )
-from nceref.diagnosis.probe.sheet import Sheet, Similarity, sheet, similarities, tried
 from nceref.diagnosis.probe.structure import Structure
 from nceref.engine.parameters import INVERSE_TEMPERATURES, at_temperature
 from nceref.spec import Loss, Scalar
@@ -43,17 +43,17 @@ _BIASES = (-5.0, -10.0, 5.0)
 _STARTS = (1.0, 2.0, -1.0, 0.25, 0.5)
 
 
-def sheets(loss: Loss, settings: Mapping[str, Any]) -> list[Sheet]:
+def designs(loss: Loss, settings: Mapping[str, Any]) -> list[Design]:
     """Sheets of several sizes and scalars; none where the loss has no similarities of rows."""
     out = []
-    for number, (sizes, warm, share) in enumerate(zip(SIZES, TEMPERATURES, SHARES, strict=True)):
-        made = sheet(loss, settings, sizes, scalars(loss, warm, share), number)
+    for number, (sizes, temperature, share) in enumerate(zip(SIZES, TEMPERATURES, SHARES, strict=True)):
+        made = design(loss, settings, sizes, scalars(loss, temperature, share), number)
         if made is not None:
             out.append(made)
     return out
 
 
-def scalars(loss: Loss, warm: float, share: float) -> dict[str, float]:
+def scalars(loss: Loss, temperature: float, share: float) -> dict[str, float]:
     """Values of the scalars of a loss: the temperature, and the others at a share of their typical range."""
     out = {}
     for p in loss.parameters:
@@ -63,7 +63,7 @@ def scalars(loss: Loss, warm: float, share: float) -> dict[str, float]:
         low, high = p.typical
         out[p.name] = low + share * (high - low)
         if p.name in INVERSE_TEMPERATURES:
-            out[p.name] = at_temperature(p.name, warm)
+            out[p.name] = at_temperature(p.name, temperature)
         elif not p.constant:
             out[p.name] = share - 0.4
     return {name: round(x * 64) / 64 for name, x in out.items()}
@@ -71,9 +71,9 @@ def scalars(loss: Loss, warm: float, share: float) -> dict[str, float]:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """The numbers of a pattern at one sheet, and how far each may be off."""
+    """The numbers of a pattern at one design, and how far each may be off."""
 
-    sheet: Sheet
+    design: Design
     model: Model
     names: Mapping[str, list[Key]]
     off: Mapping[str, Any]
@@ -81,14 +81,14 @@ class Fit:
 
 def formula_of(
     calls: Calls,
-    made: list[Sheet],
+    made: list[Design],
     links: Structure,
     refinement: str | None = None,
     like: Similarity | None = None,
 ) -> Formula | None:
     """The formula of a target, as it follows from its calls; it has not been tried on fresh ones.
 
-    `made`: of `sheets`. `links`: of the first of them. `refinement`: the only one that is tried, of `REFINEMENTS`;
+    `made`: of `designs`. `links`: of the first of them. `refinement`: the only one that is tried, of `REFINEMENTS`;
     default: all, the simplest first. `like`: the first that is tried. Raises `NoNumber` if the target gives none.
     """
     rng = np.random.default_rng(0)
@@ -106,30 +106,30 @@ def formula_of(
     return best
 
 
-def _drawn(calls: Calls, sheet: Sheet, rng: Any) -> tuple[Any, Any]:
-    xs = calls.rows([random_rows(sheet, int(sheet.symbols.get("D", 0)), rng, LENGTHS) for _ in range(40)])
-    return xs, calls.values(sheet, xs)
+def _drawn(calls: Calls, design: Design, rng: Any) -> tuple[Any, Any]:
+    xs = calls.rows([random_rows(design, int(design.symbols.get("D", 0)), rng, LENGTHS) for _ in range(40)])
+    return xs, calls.values(design, xs)
 
 
 def _candidates(
-    sheet: Sheet, links: Structure, only: str | None, like: Similarity | None
+    design: Design, links: Structure, only: str | None, like: Similarity | None
 ) -> Iterator[tuple[Similarity, Arrangement]]:
     """What is tried: the most usual similarity with ever more kinds of pairs, then others with the fewest."""
     patterns: dict[int, Arrangement] = {}
     for refinement in REFINEMENTS if only is None else (only,):
-        shape = pattern(sheet, links, refinement)
+        shape = pattern(design, links, refinement)
         # Kinds that tell nothing apart here are none.
         if shape is not None:
-            patterns.setdefault(tied(sheet, shape, 1.0)[0].free.size, shape)
+            patterns.setdefault(tied(design, shape, 1.0)[0].free.size, shape)
     # What is curved may be linear in another similarity.
     linear = [replace(shape, single=frozenset()) for shape in list(patterns.values())[:1] if shape.single]
-    usual, *others = sorted(tried(sheet), key=lambda how: how is not like)
+    usual, *others = sorted(tried(design), key=lambda how: how is not like)
     yield from ((usual, shape) for shape in (*linear, *patterns.values()))
     yield from ((how, shape) for how in others for shape in (*linear, *list(patterns.values())[:1]))
 
 
-def _fits(calls: Calls, made: list[Sheet], drawn: Any, how: Similarity, shape: Arrangement, chances: int) -> list[Fit]:
-    """The fit at every sheet; none if one of them has none, or if the first ones, as many as `chances`, have none."""
+def _fits(calls: Calls, made: list[Design], drawn: Any, how: Similarity, shape: Arrangement, chances: int) -> list[Fit]:
+    """The fit at every design; none if one of them has none, or if the first ones, as many as `chances`, have none."""
     problems: dict[int, _Problem] = {}
 
     def problem(k: int) -> _Problem:
@@ -149,37 +149,37 @@ def _fits(calls: Calls, made: list[Sheet], drawn: Any, how: Similarity, shape: A
 
 
 class _Problem:
-    """The fit of a pattern to the calls at one sheet."""
+    """The fit of a pattern to the calls at one design."""
 
-    def __init__(self, calls: Calls, sheet: Sheet, drawn: Any, how: Similarity, shape: Arrangement) -> None:
+    def __init__(self, calls: Calls, design: Design, drawn: Any, how: Similarity, shape: Arrangement) -> None:
         xs, y = drawn
-        self.sheet, self.y, self.room = sheet, y, calls.noise(y)
-        self.s = similarities(how, sheet, xs)
-        self.start, self.names = tied(sheet, shape, sharpness(sheet))
+        self.design, self.y, self.room = design, y, calls.noise(y)
+        self.s = similarities(how, design, xs)
+        self.start, self.names = tied(design, shape, scale_of(design))
         # Random calls stand at the end, and they say more than designed ones.
         self.some = slice(max(0, len(y) - 80), None)
 
     def fit(self, like: Fit | None = None) -> Fit | None:
-        """The fit, or None; `like` is one at another sheet to start from."""
+        """The fit, or None; `like` is one at another design to start from."""
         if not np.all(np.isfinite(self.s)):
             return None
         for start in self._starts(like):
             s, y = self.s[self.some], self.y[self.some]
             model, residual = fitted(solved(start, s, y), s, y, self.room, 14 if like is None else 40)
             if residual <= self.room and np.max(np.abs(model.value(self.s) - self.y)) <= self.room:
-                return Fit(self.sheet, model, self.names, _uncertainty(model, self.s, self.room))
+                return Fit(self.design, model, self.names, _uncertainty(model, self.s, self.room))
         return None
 
     def _starts(self, like: Fit | None) -> Iterator[Model]:
         numbers = self.start.numbers
         if like is not None:
             here = {kind: x.copy() for kind, x in numbers.items()}
-            warmer = sharpness(self.sheet) / sharpness(like.sheet)
+            ratio = scale_of(self.design) / scale_of(like.design)
             for kind in ("d", "c", "b"):
                 known = {plain(key): x for key, x in zip(like.names[kind], like.model.numbers[kind], strict=True)}
                 for k, key in enumerate(self.names[kind]):
                     if plain(key) in known and not self.start.fixed[kind][k]:
-                        here[kind][k] = known[plain(key)] * (warmer if kind == "b" else 1.0)
+                        here[kind][k] = known[plain(key)] * (ratio if kind == "b" else 1.0)
             yield from (self.start.with_numbers({**here, "b": k * here["b"]}) for k in (1.0, 0.8, 1.3))
             return
         for power in _STARTS if self.names["b"] else _STARTS[:1]:
@@ -190,10 +190,10 @@ class _Problem:
             yield from (self.start.with_numbers({**numbers, "c": np.exp(bias * signs)}) for bias in _BIASES)
 
 
-def sharpness(sheet: Sheet) -> float:
-    """The inverse temperature of a sheet; 1 without one."""
-    known = [n for n in INVERSE_TEMPERATURES if n in sheet.inputs]
-    return float(sheet.inputs[known[0]]) ** INVERSE_TEMPERATURES[known[0]] if known else 1.0
+def scale_of(design: Design) -> float:
+    """The inverse temperature of a design; 1 without one."""
+    known = [n for n in INVERSE_TEMPERATURES if n in design.inputs]
+    return float(design.inputs[known[0]]) ** INVERSE_TEMPERATURES[known[0]] if known else 1.0
 
 
 def _uncertainty(model: Model, s: Any, room: float) -> dict[str, Any]:
@@ -217,7 +217,7 @@ def _formula(how: Similarity, shape: Arrangement, fits: list[Fit]) -> Formula | 
     for fit in fits:
         for kind, keys in fit.names.items():
             for k, key in enumerate(keys):
-                where = {**fit.sheet.quantities, **symbols(key)}
+                where = {**fit.design.quantities, **symbols(key)}
                 entry = (float(fit.model.numbers[kind][k]), float(fit.off[kind][k]), where)
                 wanted.setdefault((kind, plain(key)), []).append(entry)
     for name, entries in wanted.items():
@@ -229,7 +229,7 @@ def _formula(how: Similarity, shape: Arrangement, fits: list[Fit]) -> Formula | 
     for own in (False, True):
         offsets = [
             (float(f.model.numbers["offset"][0]) + (own_weights(f.model, f.names) if own else 0.0),
-             float(f.off["offset"][0]) + 1e-12, f.sheet.quantities) for f in fits
+             float(f.off["offset"][0]) + 1e-12, f.design.quantities) for f in fits
         ]  # fmt: skip
         expression = expression_of(*zip(*offsets, strict=True))
         if expression is not None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nceref.diagnosis.probe.calls import Calls, designed
-from nceref.diagnosis.probe.sheet import Sheet
+from nceref.diagnosis.probe.design import Design
 
 STEP = 0.5
 """Similarity that a pair is moved to; two of them at one node leave the rows independent."""
@@ -16,14 +16,14 @@ STEP = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """What was links at one sheet.
+    """What was links at one design.
 
     Attributes
     ----------
     active : tuple of int
         Pairs that the value depends on.
     groups : mapping
-        Node to the pairs that share a nonlinear function there; -1 for one function of all pairs.
+        InputRow to the pairs that share a nonlinear function there; -1 for one function of all pairs.
     single : tuple of int
         Other pairs that enter nonlinearly.
     xs, y : array
@@ -37,21 +37,21 @@ class Structure:
     y: Any
 
 
-def structure(calls: Calls, sheet: Sheet, rng: np.random.Generator) -> Structure:
+def structure(calls: Calls, design: Design, rng: np.random.Generator) -> Structure:
     """Move one pair at a time, then two at a time.
 
     Raises `NoNumber` if the target gives none.
     """
-    dim, xs, y = int(sheet.symbols.get("D", 0)), [], []
+    dim, xs, y = int(design.symbols.get("D", 0)), [], []
 
     def at(**moves: Any) -> float:
-        x = calls.rows(designed(sheet, moves["entries"], dim, rng))
+        x = calls.rows(designed(design, moves["entries"], dim, rng))
         xs.append(x)
-        y.append(calls.value(sheet, x))
+        y.append(calls.value(design, x))
         return y[-1]
 
     zero = at(entries={})
-    up = {p: at(entries={p: STEP}) - zero for p in range(len(sheet.pairs))}
+    up = {p: at(entries={p: STEP}) - zero for p in range(len(design.pairs))}
     down = {p: at(entries={p: -STEP}) - zero for p in up}
     room = 8 * calls.noise(zero)
     active = tuple(p for p in up if abs(up[p]) > room or abs(down[p]) > room)
@@ -62,10 +62,10 @@ def structure(calls: Calls, sheet: Sheet, rng: np.random.Generator) -> Structure
 
     by_node: dict[int, list[int]] = defaultdict(list)
     for p in active:
-        for node in sheet.pairs[p]:
+        for node in design.pairs[p]:
             by_node[node].append(p)
     groups: dict[int, tuple[int, ...]] = {}
-    apart = [(p, q) for p, q in combinations(active, 2) if not set(sheet.pairs[p]) & set(sheet.pairs[q])]
+    apart = [(p, q) for p, q in combinations(active, 2) if not set(design.pairs[p]) & set(design.pairs[q])]
     rng.shuffle(apart)
     if sum(together(p, q) for p, q in apart[:6]) >= 3:
         groups[-1] = active

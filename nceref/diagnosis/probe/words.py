@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from nceref.diagnosis.probe.design import Design
 from nceref.diagnosis.probe.expressions import Exponential, Expression, Product, divided, scaled
 from nceref.diagnosis.probe.pattern import ALL, SINGLE, Formula, Key
-from nceref.diagnosis.probe.sheet import Sheet
 from nceref.diagnosis.simple_numbers import recognized
 
 MARK = "<<", ">>"
@@ -99,14 +99,14 @@ class Difference:
 Lines = tuple[str, str, tuple[Difference, ...]]
 
 
-def side_by_side(yours: Formula, reference: Formula | None, sheet: Sheet) -> Lines:
+def side_by_side(yours: Formula, reference: Formula | None, design: Design) -> Lines:
     """Both formulas, with what differs marked in each, and the differences.
 
-    `sheet`: any of the loss: names of inputs and what belongs together. `yours, reference`: one line each; the second
+    `design`: any of the loss: names of inputs and what belongs together. `yours, reference`: one line each; the second
     is empty without a reference.
     """
     both = [yours] if reference is None else [yours, reference]
-    rows = [_Writer(one, sheet, both).rows() for one in both]
+    rows = [_Writer(one, design, both).rows() for one in both]
     plain = [f"{_line(row, {})}, {_legend(one, {})}" for row, one in zip(rows, both, strict=True)]
     if reference is None:
         return plain[0], "", ()
@@ -192,13 +192,13 @@ def _anchors(formula: Formula) -> list[str]:
     return [key[0] for (kind, key), x in formula.terms.items() if kind == "B" and key[0] not in (ALL, SINGLE) and x]
 
 
-def writable(formula: Formula, sheet: Sheet) -> bool:
+def writable(formula: Formula, design: Design) -> bool:
     """Whether a formula can be written without a word that may mislead: of some patterns it cannot.
 
-    `sheet`: any of the loss.
+    `design`: any of the loss.
     """
-    terms, letters, anchors = formula.terms, dict(sheet.blocks), _anchors(formula)
-    first = sheet.blocks[0][1]
+    terms, letters, anchors = formula.terms, dict(design.blocks), _anchors(formula)
+    first = design.blocks[0][1]
     pulls = {key for (kind, key), x in terms.items() if kind == "A" and x}
     pulled = {tuple(sorted(key[:2])) for key in pulls if key[2]}
     own = {tuple(sorted(key[:2])) for kind, key in terms if kind == "c" and key[2] is True}
@@ -216,13 +216,13 @@ def writable(formula: Formula, sheet: Sheet) -> bool:
 class _Writer:
     """Writes a formula; kinds are merged only where all formulas beside it allow it."""
 
-    def __init__(self, formula: Formula, sheet: Sheet, both: Sequence[Formula]) -> None:
-        self.formula, self.sheet, self.both = formula, sheet, both
-        self.letters = dict(sheet.blocks)
+    def __init__(self, formula: Formula, design: Design, both: Sequence[Formula]) -> None:
+        self.formula, self.design, self.both = formula, design, both
+        self.letters = dict(design.blocks)
         self.anchors = list(dict.fromkeys(anchor for one in both for anchor in _anchors(one)))
         # Whether rows of one input meet each other in the reference.
         own = any(key[0] == key[1] for key in both[-1].pattern.members)
-        self.views = own and len(sheet.blocks) > 1 and not sheet.classes
+        self.views = own and len(design.blocks) > 1 and not design.classes
 
     def rows(self) -> list[Row]:
         """One row loss for each kind of anchor; those that read alike are one."""
@@ -327,19 +327,20 @@ class _Writer:
         anchor, candidate, together, *more = key
         # What belongs together is one index already, and one step is an index of its own.
         more = [word for word in more if word != "j = i"]
-        if more and more[0] in ("j = i + 1", "j = i - 1") and not self.sheet.classes:
+        if more and more[0] in ("j = i + 1", "j = i - 1") and not self.design.classes:
             return f"{{i,i{more[0][6:].replace(' ', '')}}}", ""
         beside = "".join(f", {word}" for word in more)
-        if self.sheet.classes:
+        if self.design.classes:
             letter = "p" if together else "n"
             beside = beside.replace("j ", f"{'k' if self._is_class(candidate) else letter} ")
-        if self.sheet.classes and self.letters[anchor] != self.letters[candidate]:
+        if self.design.classes and self.letters[anchor] != self.letters[candidate]:
             labelled = any(
-                self.sheet.nodes[v].block == candidate and v in self.sheet.classes for v in range(len(self.sheet.nodes))
+                self.design.nodes[v].block == candidate and v in self.design.classes
+                for v in range(len(self.design.nodes))
             )
-            if labelled and self.sheet.loss.parameters and self._is_class(candidate):
+            if labelled and self.design.loss.parameters and self._is_class(candidate):
                 return ("iy", beside[2:]) if together else ("ik", f"k != y{beside}")
-        if self.sheet.classes:
+        if self.design.classes:
             where = "" if candidate == anchor else f" in {candidate}"
             return ("ip", f"p in P(i){where}{beside}") if together else ("in", f"n not in P(i){where}{beside}")
         if self.views:
@@ -349,16 +350,16 @@ class _Writer:
         if together:
             return "ii", beside[2:].replace("j ", "i ")
         if anchor == candidate:
-            return "ij", f"j != i{beside}" if len(self.sheet.blocks) == 1 else f"j != i in {candidate}{beside}"
+            return "ij", f"j != i{beside}" if len(self.design.blocks) == 1 else f"j != i in {candidate}{beside}"
         if self.letters[anchor] != self.letters[candidate]:
             return "ik", f"k in {candidate}{beside.replace('j ', 'k ')}"
         return ("ij" if self._first(anchor) else "ji"), f"j != i{beside}"
 
     def _first(self, block: str) -> bool:
-        return block == self.sheet.blocks[0][0]
+        return block == self.design.blocks[0][0]
 
     def _is_class(self, block: str) -> bool:
-        letters = {getattr(p, "classes", None) for p in self.sheet.loss.parameters}
+        letters = {getattr(p, "classes", None) for p in self.design.loss.parameters}
         return self.letters[block] in letters
 
     def _together(self, keys: list[Key]) -> tuple[str, str]:
@@ -387,7 +388,7 @@ class _Writer:
             if kind == "A" and a and not {*key[:2]} & {*_anchors(self.formula)}:
                 index, among = self._index(key)
                 if key[0] == key[1]:
-                    labels = f", {'the same' if key[2] else 'another'} label" if self.sheet.classes else ""
+                    labels = f", {'the same' if key[2] else 'another'} label" if self.design.classes else ""
                     index, among = "ij", ", ".join(["i < j", *map(str, key[3:])]) + labels
                 parts["single", key] = f"sum_{{{among or 'i'}}} {written(scaled(a, -1), f's_{index}')}"
             if kind == "c" and key[0] == SINGLE and a:

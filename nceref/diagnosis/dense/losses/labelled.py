@@ -168,8 +168,9 @@ def _offset(inputs, deviations):
 
 def _whole(arrange, inputs):
     """The batch; none where rows have weights or are left out, for which means have no ways."""
-    weighted = inputs.get("anchor_weights") is not None or inputs.get("no_positive") == "skip"
-    return None if weighted else arrange(inputs, {})
+    (batch,) = arrange(inputs, {})
+    lonely = batch.without_positive == "skip" and not np.all(np.any(batch.together, axis=1))
+    return None if lonely or batch.anchor_weights is not None else (batch,)
 
 
 def _stages(form, inputs, reduction):

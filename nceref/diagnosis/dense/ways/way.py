@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,7 @@ class Stage:
     ways: tuple[Way, ...]
     switch: Switch | None = None
 
-    @property
+    @cached_property
     def alone(self) -> tuple[tuple[int, Way], ...]:
         """The ways but the combined ones, with their numbers."""
         return tuple(enumerate(self.ways if self.switch is None else self.ways[: self.switch.start]))

@@ -17,7 +17,7 @@ FREE = 1.0
 """Temperature at which inputs are generated where the caller sets it afterwards."""
 
 
-class Node(NamedTuple):
+class InputRow(NamedTuple):
     """One row of an input, or one class of a matrix of logits: the input, and which of its rows."""
 
     block: str
@@ -25,7 +25,7 @@ class Node(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Sheet:
+class Design:
     """One choice of sizes, scalars and labels; rows of the embedding inputs, or logits, are still free.
 
     Attributes
@@ -48,9 +48,9 @@ class Sheet:
     symbols: Mapping[str, float]
 
     @cached_property
-    def nodes(self) -> tuple[Node, ...]:
+    def nodes(self) -> tuple[InputRow, ...]:
         """All rows, input by input; rows with several views, view by view."""
-        return tuple(Node(name, i) for name, _ in self.blocks for i in range(self._length(name)))
+        return tuple(InputRow(name, i) for name, _ in self.blocks for i in range(self._length(name)))
 
     def _length(self, name: str) -> int:
         if self.logits:
@@ -137,9 +137,9 @@ def letter(scalar: Scalar) -> str:
     return known.get(scalar.symbol, scalar.symbol if len(scalar.symbol) == 1 else scalar.name)
 
 
-def sheet(loss: Loss, settings: Mapping[str, Any], sizes: Mapping[str, int], scalars: Mapping[str, float], seed: int,
-          ) -> Sheet | None:  # fmt: skip
-    """The sheet of a loss; None where its inputs are neither rows that meet each other nor one matrix of logits.
+def design(loss: Loss, settings: Mapping[str, Any], sizes: Mapping[str, int], scalars: Mapping[str, float], seed: int,
+          ) -> Design | None:  # fmt: skip
+    """The design of a loss; None where its inputs are neither rows that meet each other nor one matrix of logits.
 
     `settings`: what is set in every call, as of the corpus. `sizes`: lengths by letter. `scalars`: values of scalars;
     those in `settings` stay. `seed`: of labels and of arrays that are no embeddings.
@@ -153,26 +153,26 @@ def sheet(loss: Loss, settings: Mapping[str, Any], sizes: Mapping[str, int], sca
     if rows:
         blocks = tuple((p.name, p.shape[0]) for p in rows)
         used = {x for p in rows for x in (p.alternative if np.ndim(inputs[p.name]) == 3 and p.alternative else p.shape)}
-        return Sheet(loss, inputs, blocks, False, {**{k: sizes[k] for k in sorted(used)}, **symbols})
+        return Design(loss, inputs, blocks, False, {**{k: sizes[k] for k in sorted(used)}, **symbols})
     matrices = [p for p in given_arrays if len(p.shape) == 2 and p.like == "vector"]
     if len(matrices) != 1:
         return None
     (matrix,) = matrices
     blocks = ((matrix.name, matrix.shape[0]), (f"{matrix.name}'", matrix.shape[1]))
-    return Sheet(loss, inputs, blocks, True, {**{k: sizes[k] for k in matrix.shape}, **symbols})
+    return Design(loss, inputs, blocks, True, {**{k: sizes[k] for k in matrix.shape}, **symbols})
 
 
-def sheet_or_inputs(
+def design_or_inputs(
     loss: Loss, settings: Mapping[str, Any], sizes: Mapping[str, int], scalars: Mapping[str, float], seed: int
-) -> Sheet:
-    """As `sheet`; where there is none, one without rows, whose inputs stay as they are."""
-    one = sheet(loss, settings, sizes, scalars, seed)
+) -> Design:
+    """As `design`; where there is none, one without rows, whose inputs stay as they are."""
+    one = design(loss, settings, sizes, scalars, seed)
     if one is not None:
         return one
     inputs = _inputs(loss, settings, sizes, scalars, seed)
     symbols = {letter(p): inputs[p.name] for p in loss.parameters if isinstance(p, Scalar) and p.name in inputs}
     used = {x for p in loss.parameters if isinstance(p, Array) and inputs.get(p.name) is not None for x in p.shape}
-    return Sheet(loss, inputs, (), False, {**{k: sizes[k] for k in sorted(used)}, **symbols})
+    return Design(loss, inputs, (), False, {**{k: sizes[k] for k in sorted(used)}, **symbols})
 
 
 def _inputs(
@@ -273,22 +273,22 @@ SIMILARITIES = (
 LOGITS = Similarity("logit", lambda x: x, "x_{a}{b}", "logits")
 
 
-def tried(sheet: Sheet) -> tuple[Similarity, ...]:
-    """The functions that a sheet admits, the most usual first."""
-    if sheet.logits:
+def tried(design: Design) -> tuple[Similarity, ...]:
+    """The functions that a design admits, the most usual first."""
+    if design.logits:
         return (LOGITS,)
-    return tuple(one for one in SIMILARITIES if not one.given or one.given in sheet.inputs)
+    return tuple(one for one in SIMILARITIES if not one.given or one.given in design.inputs)
 
 
-def similarities(how: Similarity, sheet: Sheet, xs: Any) -> Any:
+def similarities(how: Similarity, design: Design, xs: Any) -> Any:
     """Similarities of all pairs, (calls, P), for rows or logits (calls, ...)."""
     xs = np.asarray(xs, dtype=np.float64)
-    if sheet.logits:
+    if design.logits:
         rows = xs.shape[1]
-        return np.stack([xs[:, u, v - rows] for u, v in sheet.pairs], axis=1)
-    u, v = np.array(sheet.pairs).T
+        return np.stack([xs[:, u, v - rows] for u, v in design.pairs], axis=1)
+    u, v = np.array(design.pairs).T
     s = how.of(xs)[:, u, v]
     if how.then is None:
         return s
-    own = np.array([sheet.together(*uv) or not how.own for uv in sheet.pairs])
-    return np.where(own, how.then(s, sheet.inputs[how.given]), s)
+    own = np.array([design.together(*uv) or not how.own for uv in design.pairs])
+    return np.where(own, how.then(s, design.inputs[how.given]), s)

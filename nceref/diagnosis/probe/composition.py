@@ -8,9 +8,9 @@ import numpy as np
 
 from nceref.diagnosis.dense.forms import batches, stages
 from nceref.diagnosis.dense.ways.way import Stage
+from nceref.diagnosis.probe.design import Design
 from nceref.diagnosis.probe.expressions import value_of
-from nceref.diagnosis.probe.parts.search import Replacement, TargetCall
-from nceref.diagnosis.probe.sheet import Sheet
+from nceref.diagnosis.probe.search import Replacement, TargetCall
 from nceref.diagnosis.probe.words import MARK, Difference, Lines, written
 
 
@@ -27,16 +27,16 @@ class Composition:
     reduction: str
     choice: Replacement
 
-    def value(self, sheet: Sheet, xs: Any) -> Any:
-        """Values at rows or logits (calls, ...) of a sheet; NaN where the formula does not say."""
-        c = 1.0 if self.choice.constant is None else value_of(self.choice.constant, sheet.quantities)
+    def value(self, design: Design, xs: Any) -> Any:
+        """Values at rows or logits (calls, ...) of a design; NaN where the formula does not say."""
+        c = 1.0 if self.choice.constant is None else value_of(self.choice.constant, design.quantities)
         out = []
         for x in xs:
-            inputs = sheet.call(x)
-            made = batches(sheet.loss, inputs)
+            inputs = design.call(x)
+            made = batches(design.loss, inputs)
             if made is None:
                 return np.full(len(xs), np.nan)
-            batch = TargetCall(stages(sheet.loss, inputs, self.reduction), made, 0.0, 0.0, {})
+            batch = TargetCall(stages(design.loss, inputs, self.reduction), made, 0.0, 0.0, {})
             with np.errstate(all="ignore"):
                 out.append(batch.tried(dict(self.choice.changes), c))
         return np.array(out)

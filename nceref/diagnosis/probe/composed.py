@@ -9,10 +9,10 @@ import numpy as np
 
 from nceref.diagnosis.dense.forms import batches, stages
 from nceref.diagnosis.probe.calls import Calls, NoNumber, drawn_as_trained, drawn_together, random_rows
-from nceref.diagnosis.probe.parts.formula import Composition, lines
-from nceref.diagnosis.probe.parts.search import Replacement, TargetCall, effort, one_change, several_changes
+from nceref.diagnosis.probe.composition import Composition, lines
+from nceref.diagnosis.probe.design import Design, design_or_inputs
 from nceref.diagnosis.probe.recover import LENGTHS, SHARES, SIZES, TEMPERATURES, scalars
-from nceref.diagnosis.probe.sheet import Sheet, sheet_or_inputs
+from nceref.diagnosis.probe.search import Replacement, TargetCall, effort, one_change, several_changes
 from nceref.diagnosis.probe.words import Lines
 from nceref.errors import InputError
 from nceref.spec import Loss
@@ -24,7 +24,7 @@ LARGE = (
     {"N": 10, "D": 6, "E": 6, "C": 6, "M": 5, "K": 6, "V": 2},
 )
 """Where small cases are right, the last of them at a small temperature."""
-SHARP = 0.04
+SMALL_TEMPERATURE = 0.04
 MORE = (
     {"N": 24, "D": 7, "E": 7, "C": 6, "M": 9, "K": 9, "V": 2},
     {"N": 21, "D": 6, "E": 6, "C": 5, "M": 8, "K": 8, "V": 2},
@@ -39,8 +39,8 @@ TRAINED = (
     {"N": 6, "D": 8, "E": 8, "C": 4, "M": 5, "K": 6, "V": 2},
     {"N": 9, "D": 6, "E": 6, "C": 5, "M": 6, "K": 7, "V": 2},
 )
-"""With rows that belong together near each other, at a temperature that is not warm."""
-COOL = 0.15
+"""With rows that belong together near each other, at a temperature as in training."""
+TRAINED_TEMPERATURE = 0.15
 EFFORT, EFFORT_OF_LARGE = 300_000.0, 60_000.0
 """Evaluations of a part for all searches for one target (see `TargetCall`); on larger cases, where most are right."""
 _DEPARTS, _CHOICES, _SEARCHES = 100.0, 8, 2
@@ -92,7 +92,7 @@ def _formulas(
 ) -> Iterator[Explained]:
     for one in searches:
         for choice in islice(how(one.batches, one.most), _CHOICES):
-            yield Composition(calls.reduction, choice), one.given, lines(one.batches[0].parts, choice)
+            yield Composition(calls.reduction, choice), one.given, lines(one.batches[0].stages, choice)
         if effort(one.batches) > one.most:
             calls.limit = calls.limit or f"{EFFORT:,.0f} evaluations of parts of the loss"
 
@@ -114,22 +114,24 @@ def _batches(
     batches = []
     for number, size in enumerate(sizes):
         k = number % len(TEMPERATURES)
-        warm = SHARP if size is LARGE[-1] else COOL if size in TRAINED else TEMPERATURES[k]
-        one = sheet_or_inputs(loss, settings, size, scalars(loss, warm, SHARES[k]), 10 + number)
+        temperature = (
+            SMALL_TEMPERATURE if size is LARGE[-1] else TRAINED_TEMPERATURE if size in TRAINED else TEMPERATURES[k]
+        )
+        one = design_or_inputs(loss, settings, size, scalars(loss, temperature, SHARES[k]), 10 + number)
         batch = _batch(calls, one, rng, _drawn(size, number))
         if batch is None:
             return []
         batches.append(batch)
-    return sorted(batches, key=lambda b: (not _departs(b), b.works[0].own.size))
+    return sorted(batches, key=lambda b: (not _departs(b), b.directions[0].own.size))
 
 
-def _drawn(size: Mapping[str, int], number: int) -> Callable[[Sheet, Any, Any], Any]:
+def _drawn(size: Mapping[str, int], number: int) -> Callable[[Design, Any, Any], Any]:
     if size in TRAINED:
         return drawn_as_trained
     return drawn_together if size in MORE or number % 2 else (lambda one, x, rng: x)
 
 
-def _batch(calls: Calls, one: Sheet, rng: Any, drawn: Callable[[Sheet, Any, Any], Any]) -> TargetCall | None:
+def _batch(calls: Calls, one: Design, rng: Any, drawn: Callable[[Design, Any, Any], Any]) -> TargetCall | None:
     x = random_rows(one, int(one.symbols.get("D", 0)), rng, LENGTHS)
     x = calls.rows(drawn(one, x, rng))
     inputs = one.call(x)

@@ -10,11 +10,11 @@ import nceref
 from nceref.cases.records import Outcome
 from nceref.diagnosis.dense.forms import batches, stages
 from nceref.diagnosis.probe.calls import random_rows
+from nceref.diagnosis.probe.design import design_or_inputs
 from nceref.diagnosis.probe.expressions import expression_of, has_expression
 from nceref.diagnosis.probe.measured import measured
-from nceref.diagnosis.probe.parts.search import TargetCall
 from nceref.diagnosis.probe.recover import SIZES, scalars
-from nceref.diagnosis.probe.sheet import sheet_or_inputs
+from nceref.diagnosis.probe.search import TargetCall
 from nceref.engine.bound_loss import bound_loss
 
 MASKS = ("mask", "anchor_mode")
@@ -30,7 +30,7 @@ MASKS = ("mask", "anchor_mode")
 def test_stages_make_up_the_reference(name):
     loss = nceref.get_loss(name).declaration
     for variant in loss.variants:
-        one = sheet_or_inputs(loss, dict(variant), SIZES[1], scalars(loss, 0.4, 0.5), 3)
+        one = design_or_inputs(loss, dict(variant), SIZES[1], scalars(loss, 0.4, 0.5), 3)
         inputs = one.call(random_rows(one, int(one.symbols.get("D", 0)), np.random.default_rng(0), (0.5, 2.0)))
         made = batches(loss, inputs)
         # Rows that are weighted have no other means.
@@ -188,7 +188,7 @@ def test_three_parts_that_differ_at_once_are_measured():
     diagnosis = diagnosis_of("nt_xent", {}, three_at_once)
     assert diagnosis.formula.count("<<") == 3
     assert "<<L = sum_i L_i/N^2>>" in diagnosis.formula
-    assert "<<Z_i over all candidates, the anchor itself as well>>" in diagnosis.formula
+    assert "<<Z_i over all pairs>>" in diagnosis.formula
     assert "<<l_ij = as in the reference, times T>>" in diagnosis.formula
     assert diagnosis.fix.count("in the place of") == 3
 

@@ -1,0 +1,353 @@
+"""Which ways of doing the stages of a loss predict what a target gives: one, or several in different stages."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from math import log2
+from typing import Any
+
+import numpy as np
+
+from nceref.diagnosis.dense.batch import DenseBatch
+from nceref.diagnosis.dense.ways.way import REAL, Stage
+from nceref.diagnosis.probe.expressions import Expression, Product, expression_of, has_expression, value_of
+from nceref.diagnosis.roots import Solver
+
+INTEGERS = (*range(1, 11), 16, 32, 64, 128)
+_SIMPLE = (0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 10.0)
+"""Numbers that are tried as they are, since two roots between points of the grid hide each other."""
+_SHARES = (*np.geomspace(1e-8, 1e-2, 7), *np.geomspace(0.02, 50, 18), 100.0, 1e3, *_SIMPLE)
+_GRID = sorted(float(s * x) for x in _SHARES for s in (1, -1))
+_NEAR = 0.01
+"""The share of the room to which a constant is solved for: most are no expression."""
+_ENOUGH = 4
+"""Calls from which on it is known whether a constant is any expression, and on which arrays that are equal are one."""
+_ENTRIES = 2000
+"""Pairs of rows whose numbers take as long as what every evaluation of a stage takes."""
+SURPRISE = 8.0
+"""Bits by which the calls must say more than what tells one of the combinations that were tried from the others."""
+_REFUSED = (ValueError, IndexError, KeyError, FloatingPointError, ZeroDivisionError, OverflowError, TypeError)
+"""What a way raises that does not fit the shapes, or that a loss has no arrays for."""
+
+Choice = Mapping[int, int]
+"""The number of the way of each stage that is not done as in the reference."""
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """Parts that are not done as in the reference: number of the stage, of the way, and its constant."""
+
+    changes: tuple[tuple[int, int], ...]
+    constant: Expression | None = None
+
+
+@dataclass(eq=False)
+class TargetCall:
+    """One call: what the stages batch on, what the target gave, and sizes and scalars by letter.
+
+    `effort` counts the evaluations of stages, each as one, and more for large calls.
+    """
+
+    stages: Sequence[Stage]
+    directions: Sequence[DenseBatch]
+    y: float
+    room: float
+    symbols: Mapping[str, float]
+    effort: float = 0.0
+    _kept: dict[tuple[tuple[int, int], ...], list[Sequence[DenseBatch]]] = field(default_factory=dict)
+    _sums: dict[int, Any] = field(default_factory=dict)
+
+    def before(self, choice: Choice, c: float = 1.0, keep: bool = False) -> DenseBatch:
+        """What is on hand before the last stage; `keep` keeps what the stages gave for choices of one more stage."""
+        last = len(self.stages) - 1
+        items = tuple(sorted((k, n) for k, n in choice.items() if k < last))
+        known = next((items[:m] for m in (1, 0) if items[:m] in self._kept), None)
+        stages = [self.directions] if known is None else self._kept[known]
+        start = 0 if known is None else items[len(known)][0] if len(items) > len(known) else last
+        out = [*stages[: start + 1]]
+        made = out[-1]
+        self.effort += (last - start) * sum(1 + w.own.size / _ENTRIES for w in made)
+        for k in range(start, last):
+            way = self.stages[k].ways[choice.get(k, 0)]
+            made = [w.after(self.stages[k].name, way.of(w, c)) for w in made]
+            out.append(made)
+        if keep:
+            self._kept[items] = out
+        return made[0].above(*made[1:])
+
+    def tried(self, choice: Choice, c: float = 1.0) -> float:
+        """The value with these ways; NaN where one does not fit the shapes."""
+        try:
+            return float(self.reduced(self.before(choice, c), choice.get(len(self.stages) - 1, 0), c))
+        except _REFUSED:
+            return np.nan
+
+    def reduced(self, batch: DenseBatch, n: int, c: float = 1.0) -> Any:
+        """What a way of the last stage makes of what is on hand before it; NaN where it does not fit the shapes."""
+        self.effort += 1
+        try:
+            return self.stages[-1].ways[n].of(batch, c)
+        except _REFUSED:
+            return np.nan
+
+    def after(self, k: int, n: int, c: float = 1.0) -> list[Any]:
+        """What one way of a stage gives, in each direction; all before it is as in the reference."""
+        return [self.stages[k].ways[n].of(w, c) for w in self._kept[()][k]]
+
+    def forget(self, choice: Choice) -> None:
+        """Drop what was kept of a choice."""
+        self._kept.pop(tuple(sorted(choice.items())), None)
+
+    @cached_property
+    def reference(self) -> float:
+        """The value of the reference."""
+        return self.tried({})
+
+    @cached_property
+    def bits(self) -> float:
+        """How much more the target differs from the reference than roundings may, as a logarithm."""
+        return log2(max(1.0, abs(self.y - self.reference) / self.room))
+
+    def sums(self, choice: Choice) -> Any:
+        """Weights of the rows in each way of adding them up, (ways, rows): what `_linear` lists.
+
+        They may depend on who is a positive, and then hold for other choices nearly always.
+        """
+        key = next((choice[k] for k, stage in enumerate(self.stages) if stage.name == "positives" and k in choice), 0)
+        if key not in self._sums:
+            batch = self.before(choice)
+            basis = batch.after("rows", np.eye(len(batch["rows"])))
+            size = len(basis["rows"])
+            self._sums[key] = np.array([np.zeros(size) + self.reduced(basis, n, c) for n, c in _linear(self.stages)])
+        return self._sums[key]
+
+    def agrees(self, v: Any) -> Any:
+        """Whether a value is that of the target."""
+        return np.abs(v - self.y) <= self.room
+
+
+@lru_cache(maxsize=32)
+def _linear(stages: Sequence[Stage]) -> tuple[tuple[int, int], ...]:
+    """Ways of the last stage that add the rows up with weights, each with every constant."""
+    ways = enumerate(stages[-1].ways)
+    return tuple((n, c) for n, way in ways if way.linear for c in (INTEGERS if way.constant else (1,)))
+
+
+def effort(calls: Sequence[TargetCall]) -> float:
+    """What was spent on some calls, in evaluations of a stage."""
+    return sum(b.effort for b in calls)
+
+
+def one_change(calls: Sequence[TargetCall], most: float) -> Iterator[Replacement]:
+    """One way of one stage, of those that predict all calls.
+
+    `calls`: at least four for a constant to be recognized. `most`: effort after which no more are tried. It is a
+    count: seconds would make what is found depend on the machine.
+    """
+    with np.errstate(all="ignore"):
+        for b in calls:
+            b.before({}, keep=True)
+        yield from _single(calls)
+        yield from _switched(calls)
+        yield from _constants(calls, most)
+
+
+def _fitting(
+    calls: Sequence[TargetCall], candidates: Iterable[tuple[Choice, int]], least: int = 1
+) -> Iterator[Replacement]:
+    """Those choices, each with an integer, that predict all calls; `least`: changes of them."""
+    stages = calls[0].stages
+    for choice, c in candidates:
+        if len(choice) >= least and all(b.agrees(b.tried(choice, c)) for b in calls):
+            has = any(stages[k].ways[n].constant for k, n in choice.items())
+            yield Replacement(tuple(sorted(choice.items())), (Product(float(c)),) if has else None)
+
+
+def _single(calls: Sequence[TargetCall]) -> Iterator[Replacement]:
+    # What is done to rows says more than which weights would do the same.
+    for k, stage in reversed(list(enumerate(calls[0].stages))):
+        for n, way in stage.alone:
+            if n and way.constant != REAL:
+                fits = _fitting(calls, (({k: n}, c) for c in (INTEGERS if way.constant else (1,))))
+                yield from list(fits)[:1]
+
+
+def _switched(calls: Sequence[TargetCall]) -> Iterator[Replacement]:
+    """Two ways that share the rows, by a condition: all pairs of them at once, from the rows of each."""
+    for k, stage in enumerate(calls[0].stages):
+        if stage.switch is None:
+            continue
+        fits: Any = True
+        for b in calls:
+            rows = np.array([b.before({k: n})["rows"] for n in stage.switch.single])
+            (batch,) = b._kept[()][k]
+            masks = np.array([f(batch) for f in stage.switch.above])
+            first, second = rows @ masks.T.astype(float), rows @ (~masks).T.astype(float)
+            size = 1.0 if adds_rows_up(b.stages) else len(rows[0])
+            fits = fits & (np.abs(first[:, None, :] + second[None, :, :] - size * b.y) <= b.room * size)
+        chosen = [stage.switch.number(*map(int, at)) for at in np.argwhere(fits)]
+        for n in sorted(chosen, key=lambda n: len(stage.ways[n].text)):
+            yield Replacement(((k, n),))
+
+
+def adds_rows_up(stages: Sequence[Stage]) -> bool:
+    """Whether the rows are added up in the reference."""
+    return stages[-1].ways[0].text.startswith("sum")
+
+
+def _constants(calls: Sequence[TargetCall], most: float) -> Iterator[Replacement]:
+    """One other way with a constant that is solved for."""
+    stages = calls[0].stages
+    for k, stage in reversed(list(enumerate(stages))):
+        for n, way in stage.alone:
+            if way.constant == REAL and effort(calls) < most:
+                yield from _solved(calls, {k: n})
+                # A sum for a mean often stands beside another row loss.
+                if k == len(stages) - 2:
+                    yield from _solved(calls, {k: n, k + 1: 1})
+
+
+def _solved(calls: Sequence[TargetCall], choice: Choice) -> Iterator[Replacement]:
+    solvers = [_solver(b, choice) for b in calls]
+    where = [b.symbols for b in calls]
+    for c in solvers[0].roots():
+        numbers = [c]
+        for solver in solvers[1:]:
+            if (near := solver.nearest(c)) is None:
+                break
+            numbers.append(near)
+            # What is no expression at some calls is none at all of them.
+            if len(numbers) == _ENOUGH and not has_expression(numbers, _off(numbers), where[:_ENOUGH]):
+                break
+        else:
+            expression = expression_of(numbers, _off(numbers), where)
+            if expression and _holds(calls, choice, expression):
+                yield Replacement(tuple(sorted(choice.items())), expression)
+                return
+
+
+def _off(numbers: Sequence[float]) -> list[float]:
+    return [1e-8 * max(abs(x), 1e-4) for x in numbers]
+
+
+def _holds(calls: Sequence[TargetCall], choice: Choice, expression: Expression) -> bool:
+    return all(b.agrees(b.tried(choice, value_of(expression, b.symbols))) for b in calls)
+
+
+def _solver(call: TargetCall, choice: Choice) -> Solver:
+    """The constants of a way with which the value of one call is the target's."""
+    return Solver(lambda c: call.tried(choice, c) - call.y, _GRID, call.room, _NEAR, points=True)
+
+
+def several_changes(calls: Sequence[TargetCall], most: float) -> Iterator[Replacement]:
+    """Two or three stages done otherwise, none with a constant to be solved for; after `one_change`."""
+    stages = calls[0].stages
+    tried = len(_linear(stages)) * sum(len(stage.alone) for stage in stages) ** 2 / 2
+    # One of so many combinations may fit calls that say little.
+    if sum(b.bits for b in calls) < log2(tried + 1) + SURPRISE:
+        return
+    with np.errstate(all="ignore"):
+        # One way with all that the last stage makes of it, before two ways with all that it makes of them.
+        for k, n, c in _atoms(stages):
+            yield from _fitting(calls, _with_last(calls[0], {k: n}, c, True), 2)
+        yield from _pairs(calls, most)
+
+
+def _pairs(calls: Sequence[TargetCall], most: float) -> Iterator[Replacement]:
+    first, last = calls[0], len(calls[0].stages) - 1
+    kinds = _different(calls)
+    three: list[tuple[Choice, int]] = []
+    # Later stages cost least.
+    for k, n in reversed(kinds):
+        if effort(calls) > most:
+            break
+        try:
+            first.before({k: n}, keep=True)
+        except _REFUSED:
+            continue
+        rows: dict[int, list[tuple[int, Any]]] = {}
+        for other, m in kinds:
+            if k < other < last:
+                fits = list(_with_last(first, {k: n, other: m}, rows=rows.setdefault(other, [])))
+                three += [fit for fit in fits if len(fit[0]) > 2]
+                yield from _fitting(calls, [fit for fit in fits if len(fit[0]) == 2])
+        three += _added(first, {k: n}, rows)
+        first.forget({k: n})
+    yield from _fitting(calls, sorted(three, key=lambda fit: _length(first.stages, fit[0])))
+
+
+def _length(stages: Sequence[Stage], choice: Choice) -> int:
+    return sum(len(stages[k].ways[n].text) for k, n in choice.items())
+
+
+def _atoms(stages: Sequence[Stage]) -> Iterator[tuple[int, int, int]]:
+    """Ways of all stages but the last, with each integer where they have one; later stages first."""
+    for k in reversed(range(len(stages) - 1)):
+        for n, way in stages[k].alone:
+            if n and way.constant != REAL:
+                yield from ((k, n, c) for c in (INTEGERS if way.constant else (1,)))
+
+
+def _different(calls: Sequence[TargetCall]) -> list[tuple[int, int]]:
+    """Ways without a constant, of all stages but the last: of those that are the same numbers on some calls, one."""
+    out, stages = [], calls[0].stages
+    few = sorted(calls, key=lambda b: b.directions[0].own.size)[:_ENOUGH]
+    for k, stage in enumerate(stages[:-1]):
+        seen = set()
+        # What is said shortest, but the reference before all.
+        for n, way in sorted(stage.alone, key=lambda one: (one[0] > 0, len(one[1].text))):
+            if way.constant or not way.plain:
+                continue
+            try:
+                numbers = [x for b in few for x in b.after(k, n)]
+            except _REFUSED:
+                continue
+            arrays = [np.asarray(x, float) for one in numbers for x in (one if isinstance(one, tuple) else (one,))]
+            key = tuple((x.shape, np.round(x, _DIGITS).tobytes()) for x in arrays)
+            if key not in seen and n:
+                out.append((k, n))
+            seen.add(key)
+    return sorted(out)
+
+
+_DIGITS = 9
+"""Digits after the point in which equal arrays agree."""
+
+
+def _with_last(
+    call: TargetCall, choice: Choice, c: float = 1, curved: bool = False, rows: list[Any] | None = None
+) -> Iterator[tuple[Choice, int]]:
+    """What the last stage makes of a choice, where it is the target's value, with an integer.
+
+    `curved`: whether ways are tried that add up no rows; where none does, all are. `rows`: is given the row losses.
+    """
+    last, linear = len(call.stages) - 1, _linear(call.stages)
+    taken = any(call.stages[k].ways[n].constant for k, n in choice.items())
+    try:
+        batch = call.before(choice, c)
+        near = np.flatnonzero(call.agrees(call.sums(choice) @ batch["rows"])) if linear else ()
+    except _REFUSED:
+        return
+    if rows is not None and linear:
+        rows.append((max(choice.items())[1], batch["rows"]))
+    for n, number in (linear[at] for at in near):
+        if not (taken and call.stages[last].ways[n].constant):
+            yield {**choice, **({last: n} if n else {})}, int(c if taken else number)
+    for n, way in call.stages[last].alone if curved or not linear else ():
+        if not (way.linear or way.constant) and call.agrees(call.reduced(batch, n)):
+            yield {**choice, **({last: n} if n else {})}, int(c)
+
+
+def _added(call: TargetCall, choice: Choice, rows: Mapping[int, list[Any]]) -> Iterator[tuple[Choice, int]]:
+    """A choice with another denominator and other positives: the rows are a difference of what they give.
+
+    `rows`: row losses with one more way of a stage, by the stage's number. What else a row may be fails afterwards.
+    """
+    names = {stage.name: k for k, stage in enumerate(call.stages)}
+    first, second = (names.get(name, -1) for name in ("positives", "denominator"))
+    if rows.get(first) and rows.get(second):
+        x, y = (np.array([r for _, r in rows[k]]) for k in (first, second))
+        total = call.sums({})[0]
+        own = float(call.before(choice)["rows"] @ total)
+        for p, d in np.argwhere(call.agrees((x @ total)[:, None] + y @ total - own)):
+            yield {**choice, first: rows[first][p][0], second: rows[second][d][0]}, 1
