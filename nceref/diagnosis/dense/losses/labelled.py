@@ -146,7 +146,7 @@ def _with_centers(inputs, deviations):
             candidates=wider(batch.candidates, True),
             own=wider(batch.own),
             in_queue=wider(batch.in_queue),
-            same_view=None,
+            same_view=wider(batch.same_view),
             positives=np.concatenate([alpha * batch.positives, own_center], axis=1),
             form="sum" if inputs["form"] == "sum" else "mean",
         ),

@@ -53,7 +53,6 @@ _SHARES: tuple[tuple[str, Callable[[Any, Any, float, DenseBatch], Any]], ...] = 
     ("samples with the weight alpha alone", lambda p, o, a, w: a * p),
     ("samples alone", lambda p, o, a, w: p + 0 * o),
     ("the own center alone", lambda p, o, a, w: o + 0 * p),
-    ("samples with the weight alpha, the own center with 0", lambda p, o, a, w: a * p + 0 * o),
     ("samples with the weight alpha and the own center with 1 - alpha", lambda p, o, a, w: a * p + (1 - a) * o),
     ("samples with the weight 1 - alpha and the own center with alpha", lambda p, o, a, w: (1 - a) * p + a * o),
     ("samples with the weight alpha/|P(i)| and the own center with 1", lambda p, o, a, w: a * p / np.maximum(

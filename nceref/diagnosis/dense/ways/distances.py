@@ -50,7 +50,6 @@ _POWERS = (
     ("(max_d |a_d - b_d|)^e", lambda a, b, e, c: np.max(np.abs(a - b), axis=1) ** e, ""),
     ("1 - a.b", lambda a, b, e, c: 1 - np.sum(a * b, axis=1), ""),
     ("(1 - a.b)^e", lambda a, b, e, c: (1 - np.sum(a * b, axis=1)) ** e, ""),
-    ("(2 - 2 a.b)^e", lambda a, b, e, c: (2 - 2 * np.sum(a * b, axis=1)) ** e, ""),
     ("-a.b", lambda a, b, e, c: -np.sum(a * b, axis=1), ""),
     ("angle(a, b)^e", lambda a, b, e, c: np.arccos(np.clip(np.sum(a * b, axis=1), -1, 1)) ** e, ""),
     ("||a| - |b||^e", lambda a, b, e, c: np.abs(_length(a) - _length(b)) ** e, ""),

@@ -75,7 +75,6 @@ _BASE: tuple[tuple[str, Callable[[DenseBatch, float], Any], str], ...] = (
     ("s_ij^b above 0", lambda w, c: np.maximum(w["similarities"], 0) ** _b(w), ""),
     ("1", lambda w, c: np.ones(w.own.shape), ""),
     ("e^(b (l_ij - l_ip))", lambda w, c: (_exp(w) / _positive(w)[:, None]) ** _b(w), ""),
-    ("e^(b T l_ij)", lambda w, c: np.exp(_b(w) * w["logits"][0] / w.scale), ""),
     ("(sum_j e^(l_ij))^b", lambda w, c: _row_sum(w, _exp(w)) ** _b(w) + np.zeros(w.own.shape), ""),
     ("b sum_j e^(l_ij)", lambda w, c: _row_sum(w, _exp(w)) * _b(w) + np.zeros(w.own.shape), ""),
     ("e^({c} l_ij)", lambda w, c: np.exp(c * w["logits"][0]), REAL),
@@ -139,7 +138,6 @@ _CORRECTIONS: tuple[tuple[str, Correction], ...] = (
     ("S_i - prior n e^(l_ip)/(1 - prior)", lambda s, p, t, n, w: s - t * n * p / (1 - t)),
     ("(S_i - prior n e^(l_ip))/prior", lambda s, p, t, n, w: (s - t * n * p) / t),
     ("(S_i - (1 - prior) n e^(l_ip))/prior", lambda s, p, t, n, w: (s - (1 - t) * n * p) / t),
-    ("(S_i - prior S_i)/(1 - prior) - prior n e^(l_ip)", lambda s, p, t, n, w: s - t * n * p),
     ("(S_i - prior n e^(l_ip))/(1 + prior)", lambda s, p, t, n, w: (s - t * n * p) / (1 + t)),
     ("((1 - prior) S_i - prior n e^(l_ip))", lambda s, p, t, n, w: (1 - t) * s - t * n * p),
     ("(S_i - prior^2 n e^(l_ip))/(1 - prior)", lambda s, p, t, n, w: (s - t * t * n * p) / (1 - t)),
@@ -150,7 +148,6 @@ _CORRECTIONS: tuple[tuple[str, Correction], ...] = (
     ("(S_i - prior n mean e^(l_ip))/(1 - prior)", lambda s, p, t, n, w: (s - t * n * np.mean(p)) / (1 - t)),
     ("(S_i - prior n l_ip)/(1 - prior)", lambda s, p, t, n, w: (s - t * n * np.log(p)) / (1 - t)),
     ("(S_i/n - prior e^(l_ip))/(1 - prior)", lambda s, p, t, n, w: (s / n - t * p) / (1 - t)),
-    ("n (S_i/n - prior e^(l_ip))/(1 - prior)", lambda s, p, t, n, w: (s - t * n * p) / (1 - t)),
 )  # fmt: skip
 Floor = Callable[[Any, DenseBatch, float], Any]
 _FLOORS: tuple[tuple[str, Floor, str], ...] = (

@@ -53,7 +53,7 @@ _TOGETHER = (
     ("-1", lambda w: -np.ones(w.own.shape)),
     ("1", lambda w: np.ones(w.own.shape)),
     ("-1 for i = j, else 1", lambda w: np.where(w.together, -1.0, 1.0)),
-    ("-1 for i = j, else 0", lambda w: -w.together * 1.0),
+    ("-1 for i = j, else 0", lambda w: -1.0 * w.together),
     ("0 for i = j, else -1", lambda w: w.together - 1.0),
     ("1 for j = i + 1, else -1", lambda w: 2 * _shifted(w, 1) - 1),
     ("1 for j = i - 1, else -1", lambda w: 2 * _shifted(w, -1) - 1),
@@ -106,17 +106,12 @@ def _weights() -> Any:
     out += [Way(text, _of_work(f)) for text, f in pairs.MASKS]
     out += [Way(text, _of_work_and_constant(f), k) for text, f, k in pairs.WEIGHTS]
     out += [
-        Way("pairs with j > i and the positive", lambda w, c: ((w.j > w.i) | w.together) * 1.0),
-        Way("pairs with j < i and the positive", lambda w, c: ((w.j < w.i) | w.together) * 1.0),
         Way("positives twice", lambda w, c: 1.0 + w.together),
         Way("negatives twice", lambda w, c: 2.0 - w.together),
         Way("positives N times", lambda w, c: np.where(w.together, w.samples, 1.0)),
         Way("positives N - 1 times", lambda w, c: np.where(w.together, w.samples - 1, 1.0)),
-        Way("every positive and 1/(N - 1) of every negative", _over(lambda n: n - 1)),
-        Way("every positive and 1/N of every negative", _over(lambda n: n)),
         Way("every positive and 1/N^2 of every negative", _over(lambda n: n * n)),
         Way("every positive and 1/(N (N - 1)) of every negative", _over(lambda n: n * (n - 1))),
-        Way("1/N of every pair", lambda w, c: np.ones(w.own.shape) / w.samples),
         Way("pairs with |j - i| < {c}", lambda w, c: (np.abs(w.j - w.i) < c) * 1.0, INTEGER),
         Way("pairs of one half of the batch", lambda w, c: ((w.i < w.samples // 2) == (w.j < w.samples // 2)) * 1.0),
     ]
@@ -268,7 +263,6 @@ _ODDS = (
      lambda x, q, nu, w, c, name: x - q - np.log(nu) if name == "noise" else x, ""),
     ("log sigmoid(x) - log p_noise - log nu", lambda x, q, nu, w, c, name: -_softplus(-x) - q - np.log(nu), ""),
     ("log sigmoid(x - log p_noise - log nu)", lambda x, q, nu, w, c, name: -_softplus(-(x - q - np.log(nu))), ""),
-    ("log(e^x/(e^x + nu p_noise))", lambda x, q, nu, w, c, name: -_softplus(-(x - q - np.log(nu))), ""),
 )  # fmt: skip
 
 

@@ -60,7 +60,6 @@ MAPS: tuple[tuple[str, Map, str], ...] = (
     ("(x - mean)/std over the batch with N - 1", lambda x, c: _standard(x, 0, 1), ""),
     ("(x - mean)/sqrt(var + {c}) over the batch", lambda x, c: _standard(x, 0, 0, c), REAL),
     ("(x - mean)/std over the batch, then divided by its length", lambda x, c: unit(_standard(x, 0)), ""),
-    ("(x - mean)/std over the batch with N - 1, then divided by its length", lambda x, c: unit(_standard(x, 0, 1)), ""),
     ("softmax_d(x)", lambda x, c: _softmax(x), ""),
     ("softmax_d(x), then divided by its length", lambda x, c: unit(_softmax(x)), ""),
     ("max(x, 0), then divided by its length", lambda x, c: unit(np.maximum(x, 0)), ""),
