@@ -202,9 +202,9 @@ def _constants(calls: Sequence[TargetCall], most: float) -> Iterator[Replacement
         for n, way in stage.alone:
             if way.constant == REAL and effort(calls) < most:
                 yield from _solved(calls, {k: n})
-                # A sum for a mean often stands beside another row loss.
-                if k == len(stages) - 2:
-                    yield from _solved(calls, {k: n, k + 1: 1})
+                # A sum for a mean often stands beside another probability or another row loss.
+                if k == len(stages) - 2 or stage.name == "probabilities":
+                    yield from _solved(calls, {k: n, len(stages) - 1: 1})
 
 
 def _solved(calls: Sequence[TargetCall], choice: Choice) -> Iterator[Replacement]:
