@@ -1,4 +1,4 @@
-"""The formula of a target whose parts were found: its lines beside those of the reference."""
+"""The formula of a target whose stages were found: its lines beside those of the reference."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from nceref.diagnosis.probe.words import MARK, Difference, Lines, written
 
 @dataclass(frozen=True, eq=False)
 class Composition:
-    """A loss of which some parts are done otherwise, at every size and every value of the scalars.
+    """A loss of which some stages are done otherwise, at every size and every value of the scalars.
 
     Attributes
     ----------
@@ -45,15 +45,19 @@ class Composition:
 def lines(made: Sequence[Stage], choice: Replacement) -> Lines:
     """The target's formula and the reference's, with what differs marked, and the differences."""
     changes: Mapping[int, int] = dict(choice.changes)
-    constant = written(choice.constant) if choice.constant is not None else ""
-    constant = f"({constant})" if " " in constant or "/" in constant else constant
+    number = written(choice.constant) if choice.constant is not None else ""
+    constant = f"({number})" if " " in number or "/" in number else number
+    # One negative term is subtracted.
+    negative = number.startswith("-") and len(choice.constant or ()) == 1
     yours, reference, words = [], [], []
     for k, part in reversed(list(enumerate(made))):
         usual = part.symbol + part.ways[0].text
         if not part.symbol:
             continue
         if k in changes:
-            other = part.symbol + part.ways[changes[k]].text.replace("{c}", constant)
+            text = part.ways[changes[k]].text
+            text = text.replace("+ {c}", f"- {number[1:]}") if negative else text
+            other = part.symbol + text.replace("{c}", constant)
             words.append(Difference(other, usual))
             other, usual = (MARK[0] + x + MARK[1] for x in (other, usual))
         else:

@@ -9,12 +9,14 @@ from slow import partly_slow
 import nceref
 from nceref.cases.records import Outcome
 from nceref.diagnosis.dense.forms import batches, stages
+from nceref.diagnosis.dense.ways.way import Stage, Way
 from nceref.diagnosis.probe.calls import random_rows
+from nceref.diagnosis.probe.composition import lines
 from nceref.diagnosis.probe.design import design_or_inputs
-from nceref.diagnosis.probe.expressions import expression_of, has_expression
+from nceref.diagnosis.probe.expressions import Product, expression_of, has_expression
 from nceref.diagnosis.probe.measured import measured
 from nceref.diagnosis.probe.recover import SIZES, scalars
-from nceref.diagnosis.probe.search import TargetCall
+from nceref.diagnosis.probe.search import Replacement, TargetCall
 from nceref.engine.bound_loss import bound_loss
 
 MASKS = ("mask", "anchor_mode")
@@ -199,6 +201,13 @@ def test_rows_that_are_added_up_are_measured_as_well():
 
     diagnosis = diagnosis_of("cross_entropy", {}, without_class_zero, "none")
     assert "different: L = rows of class 0 left out, added up, in the reference L = sum_i L_i" in diagnosis.sentence
+
+
+def test_one_negative_constant_is_subtracted():
+    stage = Stage("mean", "L = ", tuple(Way(text, lambda batch, c: c) for text in ("J", "J + {c}", "{c} J")))
+    minus = (Product(-1.0, (("log T", 1.0),)),)
+    assert lines((stage,), Replacement(((0, 1),), minus))[:2] == ("<<L = J - log T>>", "<<L = J>>")
+    assert lines((stage,), Replacement(((0, 2),), minus))[0] == "<<L = (-log T) J>>"
 
 
 def test_a_number_that_follows_an_expression_is_not_given_up_after_four_places():
