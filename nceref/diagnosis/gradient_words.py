@@ -13,6 +13,7 @@ from nceref.diagnosis.options import Option
 
 WORDED = frozenset({"gradient-parts-scaled", "gradient-constant-factor", OF_VARIANT})
 """Conventions whose remedy depends on what is done to the gradient."""
+_WEIGHTED = "the rows weighted by "
 _TRANSPOSE = "Transpose the gradient by the similarities for the candidates, and not for the anchors."
 _MAXIMUM = "Let the gradient pass through the maximum in both places, or in none."
 _OF_ITS_OWN: Mapping[tuple[str, float], tuple[str, str]] = {
@@ -87,6 +88,10 @@ def _patterns(edge: str, factor: Factor, usual: Mapping[str, float]) -> tuple[st
     if factor.constant == 0:
         if is_input:
             return f"the gradient of @ is 0{rows}", f"Let the gradient reach @{rows}."
+        if edge.startswith(_WEIGHTED):
+            by = edge.removeprefix(_WEIGHTED)
+            of = " (p: the probability of its positive)" if "p" in by.split() else ""
+            return f"the gradient of each row is multiplied by {by}{of}", f"Do not weigh the rows by {by} in backward."
         if f"past {edge}" in usual:
             said = "the gradient passes straight through @, without its derivative"
             return said, "Multiply the gradient by the derivative of @."

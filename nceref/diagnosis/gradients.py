@@ -183,6 +183,8 @@ class _Search:
         factor = self._factor(name, judged) or self._rows(name, judged, failing) or self._lengths(name, judged, failing)
         if factor is not None:
             return Seen("", cases, part=(name, factor))
+        if (beyond := self._beyond(name, judged, failing)) is not None:
+            return beyond
         if all(_missing(self.plain, one) is not None for one in failing):
             return Seen("is 0 in some rows", cases, Option("gradient-missing-rows"), holds=_misses)
         if (elsewhere := misplaced(self.plain, judged)) is not None:
@@ -236,6 +238,19 @@ class _Search:
             if np.ptp(constants) <= 1e-6 * np.max(np.abs(constants)):
                 factor = Factor(recognized(np.median(constants))[0], ((LENGTH, power),))
                 return factor if self._is_input(name, factor, judged) else None
+        return None
+
+    def _beyond(self, name: str, judged: Sequence[JudgedGradient], failing: Sequence[JudgedGradient]) -> "Seen | None":
+        """A scalar whose gradient is 0 on one side of a number, as behind a clamp."""
+        if any(one.got.ndim or np.any(one.got) for one in failing):
+            return None
+        zero = [float(one.analysis.inputs[name]) for one in failing]
+        kept = [float(one.analysis.inputs[name]) for one in judged if np.any(np.abs(one.got) > self.plain.allowed(one))]
+        for side, end, beyond in ((-1, max(zero), "below"), (1, min(zero), "above")):
+            if kept and all(side * x < side * end for x in kept):
+                words = f"is 0 at {name.replace('_', ' ')} {end:g} and {beyond}"
+                holds = partial(_is_beyond, side, max(side * x for x in kept))
+                return Seen(words, _where(failing, judged), Option("gradient-clamped"), holds=holds)
         return None
 
     def _is_input(self, name: str, factor: Factor, judged: Sequence[JudgedGradient]) -> bool:
@@ -430,6 +445,11 @@ def _missing(fit: GradientFit, one: JudgedGradient) -> np.ndarray | None:
         return None
     off = _departing(fit, one)
     return off if not np.all(off) and not np.any(one.got[off]) else None
+
+
+def _is_beyond(side: int, end: float, fit: GradientFit, one: JudgedGradient) -> bool:
+    """Whether the gradient of a scalar is 0, beyond the last number that has one."""
+    return not np.any(one.got) and side * float(one.analysis.inputs[one.name]) > end
 
 
 def _misses(fit: GradientFit, one: JudgedGradient) -> bool:

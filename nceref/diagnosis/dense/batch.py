@@ -331,8 +331,12 @@ def similarities(
     s = clamped(anchors @ candidates.T, deviations)
     if not isinstance(s, Variable):
         return s
-    again = np.cumsum(positives[::-1] > 0, axis=0)[::-1] > 1
-    kinds = {"the negatives": positives == 0, "the positives": positives > 0, "positives that come again": again}
+    again = (positives > 0) & (np.cumsum(positives[::-1] > 0, axis=0)[::-1] > 1)
+    kinds = {
+        "the negatives": positives == 0,
+        "the positives": positives > 0,
+        "positives that a later anchor has too": again,
+    }
     kinds |= {} if same_view is None else {"the other view": ~same_view, "the own view": same_view}
     ways = {
         "anchors of": clamped(anchors @ detached(candidates).T, deviations),

@@ -54,7 +54,9 @@ def row_denominators(batch: DenseBatch, deviations: Deviations) -> Denominator:
 def kinds(batch: DenseBatch) -> dict[str, Array]:
     """Kinds of entries that a batch may have, by name."""
     view = batch.same_view
+    pushed = np.where(batch.candidates & (batch.positives == 0), detached(batch.logits), -np.inf)
     by_name = {
+        "the negatives but the hardest": (batch.positives == 0) & (pushed < np.max(pushed, axis=-1, keepdims=True)),
         "the positives": batch.positives > 0, "the negatives": batch.positives == 0, "the queue": batch.in_queue,
         "the centers": batch.centers, "the own view": view, "the other view": None if view is None else ~view,
     }  # fmt: skip

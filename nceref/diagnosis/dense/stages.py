@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from nceref.diagnosis.dense.batch import (
 from nceref.diagnosis.dense.denominators import Denominator, kinds, masked, row_denominators
 from nceref.diagnosis.dense.temperatures import afterward
 from nceref.diagnosis.features import parts_of_rows
-from nceref.diagnosis.tape import detached, edge
+from nceref.diagnosis.tape import Variable, detached, edge, recorded, stage
 
 FORMS = {
     "sum-inside-log": "in",
@@ -54,6 +55,7 @@ def _rows(batch: DenseBatch, deviations: Deviations) -> DenseRows:
         values = afterward(values, batch.temperature, deviations) * batch.factor
     for part, rows in parts_of_rows(len(pairs)).items():
         values = edge(values, f"the loss of {part}", where=rows)
+    values = _weighted_on_the_way_back(values, pairs)
     # Without a positive the head may have made NaN or inf of the row.
     alone = pairs == 0
     size = float(np.max(np.abs(detached(batch.logits)), where=np.isfinite(detached(batch.logits)), initial=0.0))
@@ -66,6 +68,16 @@ def _rows(batch: DenseBatch, deviations: Deviations) -> DenseRows:
         size + _largest(values),
         denominator.noise,
     )
+
+
+def _weighted_on_the_way_back(values: Array, pairs: Array) -> Array:
+    """Row losses, whose gradient may weigh them otherwise than the value does."""
+    if isinstance(values, Variable):
+        p = np.exp(-values.value)
+        for name, weights in {"1 - p": 1 - p, "p": p, "the number of its positives": pairs}.items():
+            other = recorded(values.value, [(values, partial(np.multiply, weights))])
+            values = stage(values, other, f"the rows weighted by {name}")
+    return values
 
 
 def _largest(values: Array) -> float:
