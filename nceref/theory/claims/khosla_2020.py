@@ -78,8 +78,9 @@ def _code_gives_nan():
     single, double = (authors_code(z, y, 0.005, kind) for kind in ("float32", "float64"))
     loss = 0.005 / 0.07 * losses.supcon_out(z.astype("float32"), y, temperature=0.005)
     return Counter(
-        f"labels 0, 1, 1, 2 with one view: {np.isnan(alone).sum()} of 4 rows are NaN; cosines of at most 0.28 at"
-        f" temperature 0.005 in float32: {np.isnan(single).sum()} of 4 are, and the mean should be {loss:.5g}",
+        f"labels 0, 1, 1, 2 with one view: {np.isnan(alone).sum()} of 4 rows are NaN; two views of two samples,"
+        f" {z[0].tolist()} and {z[1].tolist()}, at temperature 0.005 in float32: {np.isnan(single).sum()} of 4 are,"
+        f" and the mean should be {loss:.5g}",
         np.isnan(alone).tolist() == [True, False, False, True]
         and bool(np.isnan(single).all() and np.isclose(double.mean(), loss, rtol=1e-5)),
     )
