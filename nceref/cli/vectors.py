@@ -135,7 +135,7 @@ Exit status, of several losses the first of 3, 4, 1, 5, 6, 0
   3  the checker failed its own test: a wrong answer passed
   4  no case could be judged: each has an error
   5  too few cases have an answer
-  6  inconclusive: nothing failed, but the bounds are too wide to catch a known bug
+  6  inconclusive: nothing failed, but the bounds are too wide to catch bugs
   7  other vectors than those of OUTPUTS, or a broken checksum
 
 \b

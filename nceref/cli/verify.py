@@ -20,7 +20,7 @@ Exit status
   4  the target could not be loaded, or no case could be run; a program of
      another language gave no answer on some case
   5  nothing or too little was executed
-  6  inconclusive: nothing failed, but the bounds are too wide to catch a known bug
+  6  inconclusive: nothing failed, but the bounds are too wide to catch bugs
   Several targets end with the worst status; from the worst: 3, 4, 1, 5, 6, 0.
 
 \b

@@ -68,7 +68,7 @@ def _in_working_folder() -> str:
     if not path:
         msg = (
             "TARGET is missing, such as file.py:name. To check many losses, write a manifest: nceref init PACKAGE."
-            " There is none here: neither nceref.toml, nor [tool.nceref] in a pyproject.toml"
+            " There is none here: neither nceref.toml nor [tool.nceref] in a pyproject.toml"
         )
         raise click.UsageError(msg)
     return path
