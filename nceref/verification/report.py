@@ -42,8 +42,6 @@ class Report(ReportData):
         The verdict in one sentence.
     diagnosis : tuple of Diagnosis
         Explanations of the difference: the simplest one that fits all cases first, at most three.
-    limits : tuple of Diagnosis
-        Temperatures below those in use at which the target is not finite, and why, where all else is right.
     results : tuple of Result
         One for every judged quantity of every case.
     environment : mapping
@@ -69,6 +67,8 @@ class Report(ReportData):
         Records of each rank of runs on several, see `nceref.diagnosis.ranks.by_rank.RankRecord`.
     seconds : float
         Duration; in JUnit only, so that equal runs have equal JSON.
+    limits : tuple of Diagnosis
+        Temperatures below those in use at which the target is not finite, and why, where all else is right.
     """
 
     @property

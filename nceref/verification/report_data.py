@@ -18,7 +18,6 @@ class ReportData:
     exit_code: int
     reason: str
     diagnosis: tuple[Diagnosis, ...] = ()
-    limits: tuple[Diagnosis, ...] = ()
     results: tuple[Result, ...] = ()
     environment: Mapping[str, Any] = field(default_factory=dict)
     repro: str = ""
@@ -31,3 +30,4 @@ class ReportData:
     command: str = ""
     ranks: tuple[Mapping[str, Any], ...] = ()
     seconds: float = 0.0
+    limits: tuple[Diagnosis, ...] = ()
