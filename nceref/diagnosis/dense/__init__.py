@@ -4,4 +4,5 @@ batch         what an input is arranged into, and the rows that come out
 temperatures  what multiplies the similarities
 denominators  who is in the denominator
 stages        row losses, directions, means
+ways          other ways of each stage, without a name, from which formulas are made
 """

@@ -194,7 +194,7 @@ def _quantities(where: Sequence[Values]) -> tuple[list[Factors], list[Factors], 
     sizes += [(("N", -1.0), (x, p)) for x in (*letters[1:], "P", *_SIZES) for p in (1.0, -1.0)]
     powers: list[Factors] = [(), *(((x, p),) for x in _SHARPNESS for p in (-1.0, 1.0, -2.0, 2.0, -0.5, 0.5))]
     rest: list[Factors] = [(), *((("D", p),) for p in (-0.5, 0.5, -1.0, 1.0))]
-    rest += [((x, 1.0),) for x in (*_EXPONENTIALS, *_LOGARITHMS)]
+    rest += [((x, 1.0),) for x in (*_EXPONENTIALS, *_LOGARITHMS)] + [((x, -1.0),) for x in _LOGARITHMS]
     rest += [((x, p),) for x in known if x not in (*letters, *_SHARPNESS, "D") for p in (1.0, -1.0)]
     return sizes, powers, rest
 

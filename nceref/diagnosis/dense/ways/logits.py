@@ -239,6 +239,7 @@ def _on(change: Callable[[DenseBatch, Any, float], Any], both: bool = True) -> A
 
 
 _CHANGES: tuple[tuple[str, Callable[[DenseBatch, Any, float], Any], str], ...] = (
+    # A number of rows, a logarithm of it or a power of D is found as a constant.
     ("{c} times as large", lambda w, x, c: c * x, REAL),
     ("{c} larger for positives", lambda w, x, c: x + c * w.together, REAL),
     ("{c} larger for negatives", lambda w, x, c: x + c * ~w.together, REAL),
@@ -256,19 +257,6 @@ _CHANGES: tuple[tuple[str, Callable[[DenseBatch, Any, float], Any], str], ...] =
     ("of which the maximum of all is taken off", lambda w, x, c: x - np.max(x), ""),
     ("over the row maximum", lambda w, x, c: x / _top(x), ""),
     ("over sqrt(D)", lambda w, x, c: x / np.sqrt(_width(w)), ""),
-    ("times sqrt(D)", lambda w, x, c: x * np.sqrt(_width(w)), ""),
-    ("times log N", lambda w, x, c: x * np.log(w.samples), ""),
-    ("over log N", lambda w, x, c: x / np.log(w.samples), ""),
-    ("times log of the number of rows", lambda w, x, c: x * np.log(len(w.own)), ""),
-    ("times log of the number of candidates", lambda w, x, c: x * np.log(w.own.shape[1]), ""),
-    ("over log of the number of candidates", lambda w, x, c: x / np.log(w.own.shape[1]), ""),
-    ("times log of the number of negatives", lambda w, x, c: x * np.log(np.max(np.sum(w.negatives, 1))), ""),
-    ("times N log N", lambda w, x, c: x * w.samples * np.log(w.samples), ""),
-    ("times k log k, k rows", lambda w, x, c: x * len(w.own) * np.log(len(w.own)), ""),
-    ("times n log n, n negatives", lambda w, x, c: x * _many(w) * np.log(_many(w)), ""),
-    ("over n log n, n negatives", lambda w, x, c: x / (_many(w) * np.log(_many(w))), ""),
-    ("over N", lambda w, x, c: x / w.samples, ""),
-    ("times N", lambda w, x, c: x * w.samples, ""),
     ("over T once more", lambda w, x, c: x * w.scale, ""),
     ("times T", lambda w, x, c: x / w.scale, ""),
     ("times T^2", lambda w, x, c: x / w.scale**2, ""),
@@ -292,18 +280,12 @@ _CHANGES: tuple[tuple[str, Callable[[DenseBatch, Any, float], Any], str], ...] =
     ("log(max(e^x, {c}))", lambda w, x, c: np.maximum(x, np.log(c)), REAL),
     ("plus log(N - 1) for positives", lambda w, x, c: x + np.log(w.samples - 1) * w.together, ""),
     ("less log(N - 1) for positives", lambda w, x, c: x - np.log(w.samples - 1) * w.together, ""),
-    ("times the log of the smallest candidate count", lambda w, x, c: x * np.log(np.min(np.sum(w.candidates, 1))), ""),
-    ("times the log of e^x of the smallest", lambda w, x, c: x * np.min(x), ""),
 )  # fmt: skip
 _CHANGED: tuple[_Change, ...] = tuple(
     (f"as in the reference, {text}{'' if both else ', in the denominator alone'}", _on(f, both), constant, both)
     for both in (True, False)
     for text, f, constant in _CHANGES
 )
-
-
-def _many(w: DenseBatch) -> float:
-    return float(np.max(np.sum(w.negatives, axis=1)))
 
 
 def _top(x: Any) -> Any:
