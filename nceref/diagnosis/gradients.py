@@ -70,7 +70,9 @@ def with_gradients(explanation: Explanation, analyses: list[CaseAnalysis]) -> li
             return []
     if worst <= 1:
         return [replace(explanation, residual=max(explanation.residual, worst))] if explanation.options else []
-    return list(_Search(explanation, fit, analyses).found())
+    # Of numbers near the end of the range squares are infinite.
+    with np.errstate(all="ignore"):
+        return list(_Search(explanation, fit, analyses).found())
 
 
 def gradients_hold(explanation: Explanation, analyses: list[CaseAnalysis]) -> bool:
