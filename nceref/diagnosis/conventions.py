@@ -479,7 +479,7 @@ _LISTED = (
     Convention("gradient-parts-scaled", "gradient-factor", "parts of the gradient with factors of their own",
                "Look for a term that is added or detached twice, or a weight that one of the two sums has."),
     Convention("gradient-misplaced", "gradient-factor", "the gradient of another input or of other rows",
-               "Look at the order of the gradients that are returned, and of their rows."),
+               "Return for each input its own gradient, in the order of its rows, as it is."),
     Convention("gradient-of-a-variant", "gradient-factor", "the gradient of another loss than the value",
                "Derive the gradient from the formula of the value."),
     Convention("value-right-gradient-wrong", "gradient-factor", "a gradient of something else",

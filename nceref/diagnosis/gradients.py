@@ -47,6 +47,8 @@ _OTHERS = ("self-contrast-in-gradient", "gradient-clamped", TRAINED)
 """Conventions of the gradient that are no factor on an edge."""
 _SETTINGS = 4
 """The usual settings of a convention, of which the gradient may be that."""
+_SEVERAL = 3
+"""Cases on which a gradient must be in a wrong place: one alone may look like anything."""
 _RATIOS = 8
 _NEAR, _NEAREST = 0.9, 6
 """Share of the departure that is left of a variant, and how many are looked at, for a factor on one of its edges."""
@@ -189,7 +191,7 @@ class _Search:
             return beyond
         if all(_missing(self.plain, one) is not None for one in failing):
             return Seen("is 0 in some rows", cases, Option("gradient-missing-rows"), holds=_misses)
-        if (elsewhere := misplaced(self.plain, judged)) is not None:
+        if len(failing) >= _SEVERAL and (elsewhere := misplaced(self.plain, judged)) is not None:
             return Seen(f"is {elsewhere}", cases, Option("gradient-misplaced"), holds=partial(is_misplaced, elsewhere))
         if max(self.misfits[id(one)] for one in failing) >= FAR and all(is_radial(self.plain, one) for one in judged):
             cases += ", and normalizing the rows before hides it"

@@ -151,7 +151,8 @@ def _candidate_sets(analyses: list[CaseAnalysis], same: CaseAnalysis) -> Iterato
         yield _fitted(analyses, [(o,) for o in structural])
         yield _fitting(both, [], plain, factors)
         # Rows of a pair are known by now, and a reduction of them is soon made.
-        yield _fitting(both, [(*pair, o) for pair in pairs for o in reductions], [], factors)
+        few = {*_usual(structural, 1)}
+        yield _fitting(both, [(*pair, o) for pair in pairs if few.issuperset(pair) for o in reductions], [], factors)
     yield _lines(analyses)
     # Solving takes some hundred evaluations for each scalar, so it comes last.
     yield [(option,) for option in solved(analyses)]

@@ -31,6 +31,15 @@ def test_what_stands_in_the_wrong_place_is_named(target, words):
     assert words in found.sentence
 
 
+def test_one_case_alone_is_not_said_to_be_cut():
+    def target(probe, value, grads):
+        off = 0.9 if probe.id == "designed-0.3" else 1.0
+        largest = np.abs(grads["z1"]) == np.max(np.abs(grads["z1"]))
+        return value, {**grads, "z1": np.where(largest, off, 1.0) * grads["z1"]}
+
+    assert "cut" not in diagnose(altered("nt_xent", target))[0].sentence
+
+
 def test_what_is_cut_only_on_some_cases_is_not_said_to_be_cut():
     def target(probe, value, grads):
         cut = np.clip(grads["z1"], -0.02, 0.02) if len(grads["z1"]) > 5 else grads["z1"]
