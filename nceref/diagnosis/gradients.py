@@ -40,7 +40,7 @@ EVIDENCE = 8.0
 CARRIED = 2.0
 """Times the bound: a factor that was read off one case carries the error of that case."""
 FAR = 64.0
-"""How many bounds a gradient must be off before what is left along the rows is called radial."""
+"""How many bounds a gradient must be off before what it is instead is said."""
 WRONG = "value-right-gradient-wrong"
 """What is said of a gradient without a pattern."""
 _OTHERS = ("self-contrast-in-gradient", "gradient-clamped", TRAINED)
@@ -191,9 +191,10 @@ class _Search:
             return beyond
         if all(_missing(self.plain, one) is not None for one in failing):
             return Seen("is 0 in some rows", cases, Option("gradient-missing-rows"), holds=_misses)
-        if len(failing) >= _SEVERAL and (elsewhere := misplaced(self.plain, judged)) is not None:
+        far = [one for one in failing if self.misfits[id(one)] >= FAR]
+        if len(far) >= _SEVERAL and (elsewhere := misplaced(self.plain, judged)) is not None:
             return Seen(f"is {elsewhere}", cases, Option("gradient-misplaced"), holds=partial(is_misplaced, elsewhere))
-        if max(self.misfits[id(one)] for one in failing) >= FAR and all(is_radial(self.plain, one) for one in judged):
+        if far and all(is_radial(self.plain, one) for one in judged):
             cases += ", and normalizing the rows before hides it"
             return Seen("is off along the rows only", cases, Option("gradient-radial-only"), holds=is_radial)
         return Seen("is wrong", cases + _example(self.plain, failing), Option(WRONG), holds=lambda fit, one: True)

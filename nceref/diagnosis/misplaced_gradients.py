@@ -34,7 +34,7 @@ def is_misplaced(words: str, plain: GradientFit, one: JudgedGradient) -> bool:
     """Whether a gradient of another case is what is said of it."""
     limit = float(words.removeprefix(_CUT)) if words.startswith(_CUT) else 0.0
     made = np.clip(plain.expected(one), -limit, limit) if limit else dict(_made(plain, one)).get(words)
-    allowed = 2 * np.max(plain.allowed(one), initial=0.0) * max(1.0, float(np.max(np.abs(one.got), initial=0.0)))
+    allowed = 2 * np.max(plain.allowed(one), initial=0.0)
     return made is not None and bool(np.all(np.abs(one.got - made) <= allowed))
 
 
