@@ -11,9 +11,9 @@ from tools.site import browser
 
 EXPLANATIONS = {
     "nt_xent": "self-contrast-kept",
-    "alignment": "value-right-gradient-wrong",
+    "alignment": "gradient-parts-scaled",
     "clip": "one-direction-only",
-    "dcl": "exp-overflows",
+    "dcl": "positive-kept-in-denominator",
     "info_nce": "temperature-squared",
     "supcon_out": "positives-not-averaged",
 }

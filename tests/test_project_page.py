@@ -72,5 +72,5 @@ def test_pages_warn_that_a_target_is_executed(page):
 def test_the_help_of_verify_warns_that_a_target_is_executed(run):
     _, text, _ = run("verify", "--help")
     words = " ".join(text.split())
-    assert "TARGET is executed, with all rights that you have" in words
+    assert "TARGET is executed with your rights" in words
     assert "judge no program that you do not trust, or use --isolate" in words

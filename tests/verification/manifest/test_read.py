@@ -154,7 +154,7 @@ TARGET = '[[target]]\ntarget = "a.py:f"\n'
         (TARGET + "dtype = 'float32'", ["3: `dtype` is no key of a target; did you mean `dtypes`?"]),
         ('[[target]]\n\nloss = "simple"', ['1: a target needs `target`; add target = "my_losses.py:nt_xent"']),
         (TARGET + "timeout = true\nset = 1\nranks = ['2']", [
-            "3: `timeout` must be a number of seconds, got True",
+            "3: `timeout` must be a number, got True",
             "4: `set` must be a table, such as {temperature = 0.1}, got 1",
             "5: `ranks` must be a whole number, or a list of whole numbers, got ['2']",
         ]),
