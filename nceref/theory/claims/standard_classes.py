@@ -251,9 +251,9 @@ CHAPTER = Chapter(
             given="rows of length 1 in d >= K - 1 dimensions, l >= 2 of each of K >= 2 classes; tau > 0",
             expected=Verdict.CONDITIONAL,
             repair=Repair.CONDITION,
-            repaired="True of balanced classes with room for a simplex, K <= d + 1. Without the room it may depend on it, as "
-            "five classes in space do, and as in WI-4; so it may of unbalanced classes: in the example, small ones "
-            "approach each other as it rises.",
+            repaired="True of balanced classes with room for a simplex, K <= d + 1. Without the room it may depend on "
+            "it, as five classes in space do, and as in WI-4; so it may of unbalanced classes: in the example, small "
+            "ones approach each other as it rises.",
             counterexample=_best_arrangements_move,
             numeric=_simplex_at_every_temperature,
             random=_never_below_the_floor,
