@@ -73,4 +73,4 @@ def test_the_help_of_verify_warns_that_a_target_is_executed(run):
     _, text, _ = run("verify", "--help")
     words = " ".join(text.split())
     assert "TARGET is executed with your rights" in words
-    assert "judge no program that you do not trust, or use --isolate" in words
+    assert "check no program that you do not trust, or use --isolate" in words
