@@ -120,7 +120,7 @@ def supcon_in_maximum_detached_once(embeddings, labels, *, temperature):
 
 
 @bug("dclw", wrong=("z1", "z2"), thread="lightly-ai/lightly#793")
-def dclw_weights_in_the_graph(z1, z2, *, temperature, sigma):
+def dclw_weights_left_in_the_graph(z1, z2, *, temperature, sigma):
     """The weights of the positives are not detached, and get a gradient as the similarities do."""
     n = len(z1)
     a, b = F.normalize(z1, dim=1), F.normalize(z2, dim=1)
