@@ -92,3 +92,9 @@ def test_the_command_scores_and_fails_on_a_missed_target(monkeypatch):
         "mutants.score.measure", lambda todo, suite, ranks, leave_out: [scored(verdict="conforms", diagnoses=())]
     )
     assert run(command, ["score", "nt-xent-own-logit-kept"]).exit_code == 1
+
+
+def test_no_two_programs_of_any_catalogue_have_one_id():
+    lines = (files("nceref.cli") / "mutants.jsonl").read_text(encoding="utf-8").splitlines()
+    ids = [json.loads(line)["id"] for line in lines]
+    assert len(ids) == len(set(ids)) > 500
