@@ -299,8 +299,8 @@ def _imported(load: Callable[[], Any], name: str) -> Any:
             raise TargetError(_no_submodule(missing)) from error
         if not missing or missing.startswith("nceref."):
             raise TargetError(_failure(name, error)) from error
-        package = missing.split(".")[0]
-        msg = _needs(name, package) or f"{name} imports {package}, and there is no module of that name"
+        package, who = missing.split(".")[0], _importer(error, name)
+        msg = _needs(who, package) or f"{who} imports {package}, and there is no module of that name"
         raise TargetError(msg) from error
     except SystemExit as error:
         code = printable(error)
@@ -310,6 +310,14 @@ def _imported(load: Callable[[], Any], name: str) -> Any:
         raise
     except BaseException as error:
         raise TargetError(_failure(name, error)) from error
+
+
+def _importer(error: ModuleNotFoundError, name: str) -> str:
+    """The target whose import statement failed, or the package that it imports whose own statement did."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    modules = [str(frame.f_globals.get("__name__")) for frame in frames if frame.f_code.co_filename != __file__]
+    statements = [module for module in modules if module.partition(".")[0] not in ("importlib", "_frozen_importlib")]
+    return name if len(set(statements)) < 2 else printable(statements[-1].partition(".")[0], 100)
 
 
 _LINES, _LONGEST = 20, 1000

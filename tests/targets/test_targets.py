@@ -146,6 +146,16 @@ def test_an_import_that_fails_is_told_with_its_last_lines(written, content, mess
     assert "find.py" not in str(caught.value)
 
 
+def test_an_import_that_a_dependency_lacks_is_told_of_the_dependency(written, tmp_path, monkeypatch):
+    package = tmp_path / "installed" / "dependency_of_losses"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("from dependency_of_losses import inner\n")
+    (package / "inner.py").write_text("import no_such_package\n")
+    monkeypatch.syspath_prepend(str(package.parent))
+    with pytest.raises(TargetError, match=r"^dependency_of_losses imports no_such_package, and there is no module"):
+        loaded(written("import dependency_of_losses\n") + ":loss")
+
+
 # Which input goes where.
 
 

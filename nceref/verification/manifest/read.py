@@ -217,12 +217,10 @@ def _parsed(path: str, option: str) -> tuple[str, dict[str, Any]]:
         line = (at and at[1]) or str(len(text.splitlines()))
         # A table in single brackets can stand once; in a project's file it may be any other table.
         twice = "; write [[target]] above each target" if "('target',) twice" in sentence else ""
-        msg = (
-            f"{printable(path)}:{line}: {option} is not TOML: {sentence.replace(at[0], '') if at else sentence}{twice}"
-        )
+        msg = f"{printable(path)}:{line} is not TOML: {sentence.replace(at[0], '') if at else sentence}{twice}"
         raise InputError(msg) from None
     except RecursionError:
-        msg = f"{printable(path)}: {option} is nested too deeply"
+        msg = f"{printable(path)} is nested too deeply"
         raise InputError(msg) from None
 
 

@@ -75,7 +75,7 @@ status, text = call("--nceref", "-c", "pytest.ini", folder="empty")
 assert (status, "--nceref needs a manifest, and in " in text) == (4, True), text
 for arguments, sentence in [
     (["gone.toml"], "cannot read --nceref gone.toml: no such file"),
-    (["broken.toml"], "ERROR: broken.toml:1: --nceref is not TOML: Invalid value"),
+    (["broken.toml"], "ERROR: broken.toml:1 is not TOML: Invalid value"),
     (["doubled.toml", "empty/broken.toml"], "ERROR: empty/broken.toml has no target; write [[target]] with "),
 ]:
     status, text = call("--nceref", *arguments)

@@ -140,7 +140,7 @@ def test_what_is_in_a_folder(tmp_path):
     assert find_manifest(tmp_path) == str(own)
     (tmp_path / "nceref.toml").unlink()
     project.write_text("[tool.nceref\n")
-    with pytest.raises(InputError, match=r"pyproject.toml:1: --manifest is not TOML: "):
+    with pytest.raises(InputError, match=r"pyproject.toml:1 is not TOML: "):
         find_manifest(tmp_path)
 
 
@@ -220,10 +220,10 @@ def test_what_is_wrong_has_a_sentence_with_its_line(tmp_path, text, sentences):
         ("[[targets]]\n", r":1: `targets` is no key of a manifest; did you mean `target`\?"),
         ("\n[target]\n", r":2: `target` must be an array of tables, \[\[target\]\] with .*, got a table"),
         ("\ntarget = [1]", r":2: `target` must be an array of tables, .* got \[1\]"),
-        ("a = 1\nb = \nc = 2", r":2: --manifest is not TOML: Invalid value"),
-        ("a = 1\nb = '''", r":2: --manifest is not TOML: "),
-        ("[target]\nloss = 1\n[target]", r":3: --manifest is not TOML: .*; write \[\[target\]\] above each target"),
-        ("a = " + "[" * 5000, r"nceref.toml:1?:? ?--manifest is (nested too deeply|not TOML)"),
+        ("a = 1\nb = \nc = 2", r":2 is not TOML: Invalid value"),
+        ("a = 1\nb = '''", r":2 is not TOML: "),
+        ("[target]\nloss = 1\n[target]", r":3 is not TOML: .*; write \[\[target\]\] above each target"),
+        ("a = " + "[" * 5000, r"nceref.toml(:1)? is (nested too deeply|not TOML)"),
     ],
 )
 def test_what_cannot_be_read_is_one_error(tmp_path, text, sentence):
