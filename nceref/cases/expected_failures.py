@@ -143,7 +143,9 @@ def mark_expected_failures(results: Sequence[Result], expected: Mapping[str, Exp
         out.append(replace(result, status=_MARKS[result.status], why=why))
     for name, failure in expected.items():
         if name not in used or (failure.strict == "some" and name not in failing):
-            nothing = "none of its results does" if name in used else "there is no such result"
-            why = f"expected to fail, but {nothing}; remove it from the expected failures"
+            nothing = "none of its results does" if name in used else "no result has this id"
+            in_a_format = name not in used and any(matching(r.id.partition("/")[2], (name,)) for r in results)
+            remedy = "ids begin with the format here" if in_a_format else "remove it from the expected failures"
+            why = f"expected to fail, but {nothing}; {remedy}"
             out.append(Result(name, "", OUT_OF_DATE, "fail", None, None, None, why))
     return out

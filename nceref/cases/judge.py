@@ -52,8 +52,8 @@ def judge(observation: Observation) -> list[Result]:
 def _cause(probe: Probe) -> str:
     """The reason why there is no number; the remedy is an advice to callers of the loss, or a setting of the run."""
     cause, _, advice = probe.skip.partition("; drop it, or pass ")
-    setting = advice.partition(" ")[0].replace("'", "")
-    return f"{cause}; --set {setting} defines it" if setting.startswith("no_positive=") else cause
+    setting = advice.replace("'", "")
+    return f"{cause}; set {setting} to judge it" if setting.startswith("no_positive=") else cause
 
 
 def _refusal(probe: Probe, outcome: Outcome) -> Result:

@@ -57,7 +57,7 @@ def test_all_targets_run_and_each_problem_has_a_sentence_with_its_line(folder, r
     # One line for what passes, and the whole report of what does not.
     assert text.count("suite quick") == 1
     assert "known info_nce 28 value-only" in text
-    assert "--only NAME shows the report of a target that passes" in text
+    assert "--only NAME shows the report of one" in text
     assert all(text.count(" ".join(problem.split())) == 1 for problem in problems if "/" not in problem)
     assert "fail as expected, `*`: twice | the <mean>, https://example.org/1" in text
     assert out.endswith("\n1 of 6 targets passes\n")

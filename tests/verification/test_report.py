@@ -107,4 +107,6 @@ def test_what_is_said_of_expected_failures_is_what_was_measured():
     assert stale.reason == "in float64 nothing fails; in float32 28 results pass, expected to fail"
     assert "28 failed" not in str(stale)
     gone = nceref.verify(plain.with_gradients, "info_nce", expected_failures={"gone": "2"}, **formats)
-    assert gone.reason.startswith("`gone` is expected to fail, but there is no such result; ")
+    assert gone.reason.startswith("`gone` is expected to fail, but no result has this id; ")
+    bare = nceref.verify(plain.with_gradients, "info_nce", expected_failures={"designed-0.3/value": "2"}, **formats)
+    assert "; ids begin with the format here" in bare.reason

@@ -52,7 +52,7 @@ def page_of(results: Sequence[ManifestResult], apart: Mapping[str, str] = NONE, 
             page.print()
             page.stack([(line,) for line in lines], styles=(style,))
     if passing:
-        page.print("\n--only NAME shows the report of a target that passes", style="dim")
+        page.print("\ntargets that pass are shown in one line; --only NAME shows the report of one", style="dim")
     if unjudged := sum(each.report.verdict == "value-only" for each in results):
         page.print(f"\n{counted(unjudged, 'target returns', 'targets return')} no gradients: values alone were judged")
     page.print(f"\n{tally(results)}", style="bold")

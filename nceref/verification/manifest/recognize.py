@@ -33,6 +33,8 @@ _ENDED = re.compile("does not return|ends the process")
 """In the reason of a target that cost its process."""
 _CALLED = "it "
 """Before what it did when it was called."""
+LONELY = "no_positive"
+"""The setting that says what an anchor without a positive counts as."""
 CASES = 4
 """That are tried before all are: a loss that is another one differs on the first that has several rows."""
 
@@ -119,7 +121,8 @@ def recognize(target: PublicCallable, child: Any, **options: Any) -> RecognizedT
     if exact:
         best, report = exact[0]
         also = tuple(dict.fromkeys(t.loss for t, _ in exact[1:] if t.loss != best.loss))
-        return RecognizedTarget(target, best.loss, {**made, **best.settings}, report, also)
+        settings, report = search.with_lonely_anchors(best, report)
+        return RecognizedTarget(target, best.loss, {**made, **settings}, report, also)
     ran = [t for t in plain if t.ran]
     if ran and not _ENDED.search(plain[-1].reason):
         return search.explained(ran, made)
@@ -192,6 +195,14 @@ class _Search:
                     seen.add(trial.loss)
                     yield trial, report
 
+    def with_lonely_anchors(self, best: LossTrial, report: Report) -> tuple[Mapping[str, Any], Report]:
+        """The settings, and the policy for anchors without a positive by which the target is right on these too."""
+        for policy in policies(best.loss) if LONELY not in best.settings else ():
+            settings = {**best.settings, LONELY: policy}
+            if (judged := self.verified(best.loss, settings, diagnose=False)).ok:
+                return settings, judged
+        return best.settings, report
+
     def verified(self, loss: str, settings: Mapping[str, Any], diagnose: bool = True, dtype: Any = DTYPES) -> Report:
         how = {"child": self.child, "measure": False, "training": False, "diagnose": diagnose}
         return verify_with(self.target.text, loss, **how, **self.options, **settings, dtype=dtype)
@@ -242,6 +253,13 @@ class ExplainedCandidate(Candidate):
         """Which convention explains the difference, if one does."""
         explanation = explanation_of(self.report)
         return f"{explanation.id if explanation else 'nothing'} explains that"
+
+
+def policies(loss: str) -> list[str]:
+    """The choices of a loss by which an anchor without a positive has a value; empty where it has no such choice."""
+    by_name = {p.name: p for p in all_losses()[loss].declaration.parameters}
+    choice = by_name.get(LONELY)
+    return [policy for policy in choice.options if policy != choice.default] if isinstance(choice, Choice) else []
 
 
 def _variants(loss: Loss) -> Iterator[dict[str, Any]]:

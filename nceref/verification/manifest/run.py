@@ -239,7 +239,7 @@ def outdated(entry: ManifestTarget, report: Report) -> dict[str, str]:
 
 
 def _passes(entry: ManifestTarget, id: str, count: int, every: int) -> str:
-    remedy = "remove it" if count == every else "narrow its id, or write strict = false"
+    remedy = "remove it" if count == every else 'narrow its id, or write strict = "some"'
     which = "its only result passes" if every == 1 else f"{out_of(count, every, 'result')} pass{'es' * (count == 1)}"
     return f"{as_code(id)} is expected to fail ({shown(entry.expected[id].reason)}), but {which}; {remedy}"
 

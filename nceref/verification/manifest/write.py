@@ -16,7 +16,15 @@ from nceref.output.text import printable
 from nceref.output.words import counted, out_of
 from nceref.targets.runner import child_runner
 from nceref.verification.manifest.package import Package, read_package
-from nceref.verification.manifest.recognize import DTYPES, SUITE, RecognizedTarget, explanation_of, recognize
+from nceref.verification.manifest.recognize import (
+    DTYPES,
+    LONELY,
+    SUITE,
+    RecognizedTarget,
+    explanation_of,
+    policies,
+    recognize,
+)
 from nceref.verification.request import positive
 
 _WIDTH = 118
@@ -132,6 +140,9 @@ def _above(target: RecognizedTarget) -> list[str]:
     if report.ok:
         text = f"It is {target.loss}{settings}: {report.reason}."
         text += f" With these inputs {' and '.join(target.also)} is the same." if target.also else ""
+        if (tried := policies(target.loss)) and LONELY not in target.options:
+            is_none = " and ".join(f"{LONELY} = {_value(policy)}" for policy in tried)
+            text += f" An anchor without a positive is not judged: {is_none} both fail there."
     else:
         explanation = explanation_of(report)
         dtype = str(report.environment.get("dtype", ""))

@@ -238,3 +238,38 @@ def test_the_working_folder_stands_for_its_only_package(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "one")
     with pytest.raises(InputError, match="inside a package"):
         package_name(".")
+
+
+LABELLED = """
+import numpy as np
+
+def sup_con(embeddings, labels, temperature):
+    z = embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True)
+    s = z @ z.T / temperature
+    np.fill_diagonal(s, -np.inf)
+    top = s.max(axis=1, keepdims=True)
+    logits = s - top - np.log(np.exp(s - top).sum(axis=1, keepdims=True))
+    positive = (labels[:, None] == labels) & ~np.eye(len(z), dtype=bool)
+    total = -np.where(positive, logits, 0).sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        return np.mean(total / COUNT)
+"""
+
+
+@pytest.mark.parametrize(
+    ("count", "written"),
+    [
+        ("np.maximum(positive.sum(axis=1), 1)", 'set = {no_positive = "zero"}'),
+        (
+            "positive.sum(axis=1)",
+            'An anchor without a positive is not judged: no_positive = "skip" and no_positive = "zero" both fail there.',
+        ),
+    ],
+)
+def test_what_an_anchor_without_a_positive_counts_as_is_measured(count, written, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("labelled.py").write_text(LABELLED.replace("COUNT", count))
+    monkeypatch.setattr(recognize, "all_losses", lambda: {"supcon_out": nceref.get_loss("supcon_out")})
+    text = manifest_text(draft_manifest("labelled.py"), tmp_path)
+    assert 'loss = "supcon_out"' in text
+    assert written in " ".join(text.replace("\n#", "").split())
