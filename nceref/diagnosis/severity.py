@@ -173,7 +173,7 @@ class Severity:
             )
         # Where it points away somewhere, a minimum may be a maximum.
         elif self.at_optimum < _AT_REST and _PARALLEL < self.angle[1] < 90:
-            yield f"the optimum stays where it is: your gradient vanishes there too ({share} of that at the start)"
+            yield f"at a minimum of the reference your gradient is nearly 0 too, {share} of that at the start"
 
     def _others(self) -> Iterator[str]:
         """Learned scalars, and constants that get a gradient."""
@@ -196,7 +196,10 @@ class Severity:
                 yield f"{listed(names)} should be constant, and the gradient changes {what}"
 
     def _elsewhere(self) -> Iterator[str]:
-        lost = self.elsewhere[1]
+        wrong, lost = self.elsewhere
+        # Where it is wrong on these inputs too, that was said.
+        if wrong and "gradient" in self.right:
+            yield f"on {counted(wrong, 'tested case')} the gradient is wrong"
         if lost and not (self.not_finite[0] or self.gradients_lost or "lost" in self.scalars.values()):
             yield (
                 f"on {counted(lost, 'tested case')} the value or the gradient is NaN or infinite,"
@@ -329,7 +332,7 @@ def _trained_constants(seen: Sequence[Observation]) -> dict[str, bool]:
 def _elsewhere(observations: Sequence[Observation]) -> tuple[int, int]:
     """Cases with a wrong gradient, and cases without a number."""
     every = [gaps(o) for o in observations]
-    wrong = sum(any(not gap.right for name, gap in each.items() if name != VALUE) for each in every)
+    wrong = sum(any(gap.finite and not gap.right for name, gap in each.items() if name != VALUE) for each in every)
     return wrong, sum(any(not gap.finite for gap in each.values()) for each in every)
 
 

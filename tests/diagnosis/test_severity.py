@@ -45,10 +45,12 @@ def overflowing(queries, keys, temperature):
         (lambda queries, keys, temperature: right(queries, keys, temperature) * (1 + 1e-7),
          "the gradient is off by 1e-07, which training does not show", "optimum"),
         (lengths_detached, "only rescales the embeddings; the rest is right", "e-1"),
-        (moved_keys, "the optimum moves", "stays"),
+        (moved_keys, "the optimum moves", "nearly 0"),
         (lambda queries, keys, temperature: right(queries, real(keys), temperature),
-         "the gradient of queries is right; the gradient of keys is 0, so that this loss does not train it; the optimum"
-         " stays where it is", "moves"),
+         "the gradient of queries is right; the gradient of keys is 0, so that this loss does not train it; at a"
+         " minimum of the reference your gradient is nearly 0 too", "moves"),
+        (lambda queries, keys, temperature: right(queries, keys, temperature) * (1 + (real(temperature) < 0.1)),
+         "training is the same on such inputs; on ", "NaN"),
         (lambda queries, keys, temperature: right(queries, keys, real(temperature)),
          "the gradient of queries and keys is right; the temperature never learns: its gradient is 0", "the same"),
         (lambda queries, keys, temperature: right(queries, keys, temperature) + 0.1 * (temperature - real(temperature)),
@@ -59,7 +61,7 @@ def overflowing(queries, keys, temperature):
          "points the other way, with the same length", "optimum"),
         (overflowing, "training is the same on such inputs; on ", "the temperature"),
     ],
-    ids=["factor", "percent", "sign", "offset", "no gradient", "small", "lengths", "optimum", "detached",
+    ids=["factor", "percent", "sign", "offset", "no gradient", "small", "lengths", "optimum", "detached", "cold",
          "temperature detached", "temperature wrong", "same length", "sign and offset", "overflow"],
 )  # fmt: skip
 def test_the_effect_on_training(target, words, missing):
