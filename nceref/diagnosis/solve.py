@@ -131,7 +131,9 @@ def _numbers(p: Scalar, analysis: CaseAnalysis) -> list[float]:
     shares = np.concatenate([near, (np.arange(200) + 0.5) / 200, 1 - near[::-1]])
     found = _roots(analysis, lambda x: Option("scalar-ignored", (p.name, x)), low + (high - low) * shares)
     default = [p.default] if isinstance(p.default, float) else []
-    return list(dict.fromkeys([*default, *ends, *(number for root in found for number in candidates(*root))]))
+    # Of a fraction that is a count of negatives, many numbers give the value: the short one is what somebody wrote.
+    tried = [number for root, within in found for number in (float(f"{root:.2g}"), *candidates(root, within))]
+    return list(dict.fromkeys([*default, *ends, *tried]))
 
 
 _SHARES = (1e-5, 1e-4, 1e-3, 1e-2)

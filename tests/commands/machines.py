@@ -112,7 +112,7 @@ REPLAYS = ("experiment long", "quadrants")
 """Training repeats rounding: what these print is that of the kernel, which they name."""
 TIMES = re.compile(
     r'("(?:seconds|time)": |\b(?:seconds|time)=")[\d.e-]+|\b[\d.]+ (?:s|ms|seconds)\b'
-    r'|timestamp="[^"]*"|"functions": "\w{6}"'
+    r'|(?<=CPU seconds) +[\d.]+ +[\d.]+|timestamp="[^"]*"|"functions": "\w{6}"'
 )
 """How long it took, when that was, and the kernel that a manifest of figures names."""
 

@@ -59,7 +59,7 @@ def gradient_of_the_first_64_rows(queries, keys, temperature):
 
 WHERE = (
     "and more", "and n129", "and n17", "and later", "right for N <= 64",
-    "of the whole chunks of 16 rows, of all where there is none",
+    "the whole chunks of 16 rows, or all rows where there is none",
 )  # fmt: skip
 BUGS = [
     ("info_nce", tail_dropped), ("info_nce", mean_of_chunk_means), ("info_nce", hardest_negatives_only),
