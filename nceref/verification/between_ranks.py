@@ -8,7 +8,7 @@ from typing import Any
 from nceref.cases.records import Diagnosis, Observation
 from nceref.targets.ranks.contract import Contract
 from nceref.targets.search import NoCallsLeft
-from nceref.verification.modes import mode_diagnoses
+from nceref.verification.modes import only_modes_fail
 from nceref.verification.request import Request
 from nceref.verification.target_run import RunSetup, TargetRun, observed
 
@@ -50,7 +50,7 @@ def between_ranks(
     `runs` are all that there are, `failing` is one of several ranks, and `other` is the result of `other_ranks`.
     """
     contract = failing.setup.contract
-    if contract is None or not failing.setup.several or request.intended or mode_diagnoses(failing.results):
+    if contract is None or not failing.setup.several or request.intended or only_modes_fail(failing.results):
         return ()
     from nceref.diagnosis.gaps import gaps, usable
     from nceref.diagnosis.ranks.diagnose import diagnose_ranks

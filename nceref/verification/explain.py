@@ -14,7 +14,7 @@ from nceref.diagnosis.troubles import troubles
 from nceref.output.words import counted, out_of
 from nceref.targets.search import EXPLANATION, NoCallsLeft, Search
 from nceref.verification.between_ranks import between_ranks, comparing_ranks, on_ranks, other_ranks
-from nceref.verification.modes import mode_diagnoses
+from nceref.verification.modes import mode_diagnoses, only_modes_fail
 from nceref.verification.recorded_runs import of_one_kind
 from nceref.verification.request import Request
 from nceref.verification.several_runs import ExplainedRun, joined_diagnoses, joined_training
@@ -177,7 +177,7 @@ FINER = "float32"
 
 def _finer(request: Request, runs: Sequence[TargetRun], run: Any, failing: TargetRun) -> TargetRun:
     """The run that is looked at: that in a finer format, where the target fails in that too."""
-    if failing.dtype not in ("bfloat16", "float16") or mode_diagnoses(failing.results):
+    if failing.dtype not in ("bfloat16", "float16") or only_modes_fail(failing.results):
         return failing
     made = (each for each in runs if each.dtype == FINER and each.setup.contract == failing.setup.contract)
     try:
@@ -193,11 +193,14 @@ def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagno
     """The explanations of a difference; beside intended conventions, relative to the reference without them."""
     from nceref.diagnosis.diagnose import diagnose
 
-    if alone := mode_diagnoses(failing.results) or mix_diagnoses(failing.results):
+    modes = mode_diagnoses(failing.results)
+    if only_modes_fail(failing.results):
+        return modes
+    if alone := mix_diagnoses(failing.results):
         return alone
     identities = [r for r in failing.results if r.quantity.startswith("identity.")]
     if not request.intended:
-        return diagnose(failing.observations, identities, calls)
+        return (*diagnose(failing.observations, identities, calls), *modes)
     plain = {p.id: p for p in probes_of(replace(request, intended={}), failing.setup, failing.fixed, failing.forms)}
     unaltered = [Observation(plain[o.probe.id], o.outcome) for o in failing.observations if not o.probe.skip]
     # The target may lack the intended convention, and be the plain reference.
@@ -206,9 +209,9 @@ def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagno
         count = len(unaltered)
         cases = f"on {out_of(count, count, 'case')}, without {phrases}"
         same = DiagnosisPart("your loss equals the reference as it is", cases, "computes")
-        return (diagnosis("as-the-reference", same),)
+        return (diagnosis("as-the-reference", same), *modes)
     meant = {text.partition("=")[0] for text in request.intended.values()}
-    return tuple(_without(each, meant) for each in diagnose(unaltered, identities, calls))
+    return (*(_without(each, meant) for each in diagnose(unaltered, identities, calls)), *modes)
 
 
 def _without(each: Diagnosis, meant: set[str]) -> Diagnosis:

@@ -43,14 +43,17 @@ def check_modes(
 ) -> Iterator[Result]:
     """Judge every mode on the first case where the plain call is right; no result where no case is right.
 
+    Where a gradient is wrong, the value and the other gradients are judged.
+
     `run` runs the target on another probe. `optional` has the modes that were asked for, and `without` those that say
     no more than the plain call. `plain` says whether the reference is the loss itself, with no convention beside it.
     """
-    right = [o for o in observations if o.probe.bounds and not o.outcome.trouble and _right(judge(o))]
+    parts = (_right_part(o) for o in observations if o.probe.bounds and not o.outcome.trouble)
+    right = [part for part in parts if part is not None]
     if not right:
         return
     # One with gradients says most, and the first one differs from the others in every respect.
-    first = max(right, key=lambda o: bool(o.outcome.grads))
+    first = max(right, key=lambda o: (_shows(o), bool(o.outcome.grads)))
     others = [like for o in right if (like := _of_one_object(o.probe, first.probe, target.constructed)) is not None]
     for name in modes_of(target, optional, plain):
         if name in without:
@@ -70,21 +73,20 @@ def modes_of(target: ResolvedTarget, optional: Sequence[str] = (), plain: bool =
             yield name
 
 
-def mode_diagnoses(results: Iterable[Result]) -> tuple[Diagnosis, ...]:
-    """Explanations, one for each convention, where only other ways of calling fail; empty where more than that fails.
-
-    `results` are all of a run.
-    """
+def only_modes_fail(results: Iterable[Result]) -> bool:
+    """Whether the plain call is right on all cases, and another way of calling is not; `results` are all of a run."""
     failed = [r for r in results if r.status in ("fail", "error")]
-    if not all(r.quantity.startswith("mode.") and r.status == "fail" for r in failed):
-        return ()
+    return bool(failed) and all(r.quantity.startswith("mode.") and r.status == "fail" for r in failed)
+
+
+def mode_diagnoses(results: Sequence[Result]) -> tuple[Diagnosis, ...]:
+    """Explanations, one for each convention, of the other ways of calling that fail; `results` are all of a run."""
     by_id: dict[str, list[str]] = {}
-    for r in failed:
-        by_id.setdefault(MODES[r.quantity.removeprefix("mode.")].id, []).append(r.why)
-    return tuple(
-        diagnosis(id, DiagnosisPart("right when it is called plainly", "", "right"), *map(DiagnosisPart, whys))
-        for id, whys in by_id.items()
-    )
+    for r in results:
+        if r.quantity.startswith("mode.") and r.status == "fail":
+            by_id.setdefault(MODES[r.quantity.removeprefix("mode.")].id, []).append(r.why)
+    plainly = (DiagnosisPart("right when it is called plainly", "", "right"),) if only_modes_fail(results) else ()
+    return tuple(diagnosis(id, *plainly, *map(DiagnosisPart, whys)) for id, whys in by_id.items())
 
 
 def _of_one_object(probe: Probe, case: Probe, constructed: Iterable[str]) -> Probe | None:
@@ -100,8 +102,25 @@ def _of_one_object(probe: Probe, case: Probe, constructed: Iterable[str]) -> Pro
     return replace(probe, inputs=inputs)
 
 
-def _right(results: Iterable[Result]) -> bool:
-    return all(r.status in ("pass", "skip") for r in results)
+def _right_part(observation: Observation) -> Observation | None:
+    """The value and the gradients that are right; None where the value is wrong, or every gradient."""
+    failed = {r.quantity for r in judge(observation) if r.status not in ("pass", "skip")}
+    wrong = {quantity.split(".")[1] for quantity in failed if quantity.startswith("grad.")}
+    grads = {name: g for name, g in observation.outcome.grads.items() if name not in wrong}
+    if len(wrong) < len({quantity.removesuffix(".finite") for quantity in failed}) or (wrong and not grads):
+        return None
+    return replace(observation, outcome=replace(observation.outcome, grads=grads))
+
+
+def _shows(observation: Observation) -> bool:
+    """Whether a gradient is so large that another multiple of it would be wrong."""
+    bounds = observation.probe.bounds
+    reference = observation.probe.grads
+    return bounds is not None and any(
+        np.max(np.abs(reference[name]), initial=0.0) > 4 * np.max(bounds.grads[name], initial=0.0)
+        for name in observation.outcome.grads
+        if name in reference
+    )
 
 
 def _size(probe: Probe) -> int:
@@ -132,7 +151,7 @@ def _result(name: str, probe: Probe, status: Status, why: str) -> Result:
 
 def _upstream(probe: Probe, others: Sequence[Probe]) -> Made:
     """The case with upstream gradients that are powers of two, so that the plain bound holds; None on a kink."""
-    if not probe.grads or probe.bounds is None:
+    if probe.bounds is None or not _shows(Observation(probe, Outcome(probe.value, probe.grads))):
         return None
     if probe.reduction == "none":
         # None is larger than 1 in size: errors of the rows add up to no more than with ones.

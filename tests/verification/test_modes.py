@@ -225,6 +225,17 @@ def test_a_wrong_program_is_not_blamed_for_the_way_it_is_called():
     assert not results(report)
 
 
+def test_beside_a_wrong_gradient_what_is_right_is_judged_in_every_way():
+    def program(queries, keys, temperature):
+        value, grads = plain.with_gradients(as_if_dense(queries), keys, temperature)
+        return value, {**grads, "temperature": 0 * temperature}
+
+    report = nceref.verify(program, **QUICK)
+    assert ids(report) == ["temperature-detached", "memory-layout-ignored"]
+    assert not report.diagnosis[1].sentence.startswith("right")
+    assert {name for name, status in results(report).items() if status == "fail"} == {"strided", "offset", "transposed"}
+
+
 @pytest.mark.parametrize(("modes", "message"), [("compile", "targets of torch"), ("fast", "one of 'compile'")])
 def test_a_mode_that_there_is_not_is_refused_by_name(modes, message):
     with pytest.raises(InputError, match=f"`modes` .*{message}"):
@@ -247,8 +258,9 @@ def test_a_right_torch_program_holds_in_every_mode(torch):
     assert results(rows) == dict.fromkeys(BY_THEMSELVES - {"jit", "vmap"}, "pass")
 
 
+@pytest.mark.parametrize("learned", [True, False])
 @pytest.mark.parametrize("reduction", ["mean", "none"])
-def test_a_backward_that_ignores_the_upstream_gradient(torch, reduction):
+def test_a_backward_that_ignores_the_upstream_gradient(torch, reduction, learned):
     class Known(torch.autograd.Function):
         @staticmethod
         def forward(ctx, value, grads, *inputs):
@@ -264,11 +276,12 @@ def test_a_backward_that_ignores_the_upstream_gradient(torch, reduction):
         with torch.enable_grad():
             value = torch_info_nce(*inner, reduction)
             grads = torch.autograd.grad(value.sum(), inner)
+        temperature = temperature if learned else temperature.detach()
         return Known.apply(value.detach(), grads, queries, keys, temperature)
 
     report = nceref.verify(wrong, reduction=reduction, **QUICK)
-    assert ids(report) == ["upstream-gradient-ignored"]
-    assert "the gradient stays that for 1" in report.diagnosis[0].sentence
+    assert ids(report) == [*([] if learned else ["temperature-detached"]), "upstream-gradient-ignored"]
+    assert "the gradient stays that for 1" in report.diagnosis[-1].sentence
 
 
 def test_evaluation_mode_and_no_grad_are_judged(torch):

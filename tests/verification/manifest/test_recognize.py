@@ -262,7 +262,8 @@ def sup_con(embeddings, labels, temperature):
         ("np.maximum(positive.sum(axis=1), 1)", 'set = {no_positive = "zero"}'),
         (
             "positive.sum(axis=1)",
-            'An anchor without a positive is not judged: no_positive = "skip" and no_positive = "zero" both fail there.',
+            "An anchor without a positive is not judged: "
+            'no_positive = "skip" and no_positive = "zero" both fail there.',
         ),
     ],
 )
