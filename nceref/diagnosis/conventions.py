@@ -630,7 +630,14 @@ EDGES: Mapping[str, tuple[tuple[str, ...], float]] = {
     "positives-detached": (("the numerator", "the terms of the positives"), 0.0),
     "denominator-detached": (("the denominator",), 0.0),
     "negatives-detached": (("the terms of the negatives", "the rows of the negatives"), 0.0),
-    "candidates-detached": (("the rows as candidates",), 0.0),
+    "candidates-detached": (
+        (
+            "the rows as candidates",
+            "the rows as candidates in the denominator",
+            "the rows as candidates in the numerator",
+        ),
+        0.0,
+    ),
     "other-view-detached": (("the rows of the other view",), 0.0),
     "weights-not-detached": (("the weights",), 1.0),
     "weights-detached": (("the weights",), 0.0),

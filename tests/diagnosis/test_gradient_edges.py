@@ -44,7 +44,29 @@ def of_self_kept(z1, z2, temperature, **_):
     return np.mean(recorded(right, [(log_sum_exp(logits) - positive, lambda g: g)]))
 
 
+def candidates_detached(denominator=lambda z: z, numerator=lambda z: z):
+    """Only a part of the loss has its candidates detached."""
+
+    def target(z1, z2, temperature, **_):
+        z = np.concatenate([unit(z1), unit(z2)])
+        n = len(z)
+        logits = z @ denominator(z).T / temperature
+        other = numerator(np.concatenate([z[n // 2 :], z[: n // 2]]))
+        positive = np.sum(z * other, axis=1) / temperature
+        return np.mean(log_sum_exp(np.where(np.eye(n, dtype=bool), -np.inf, logits)) - positive)
+
+    return "nt_xent", target
+
+
 PROGRAMS = {
+    "candidates of the denominator": (
+        candidates_detached(denominator=detached),
+        "candidates-detached", "no gradient passes through the rows as candidates in the denominator; it should",
+    ),
+    "candidates of the numerator": (
+        candidates_detached(numerator=detached),
+        "candidates-detached", "no gradient passes through the rows as candidates in the numerator; it should",
+    ),
     "a length": (
         queries_and_keys(lambda q, k, t: unit(q) @ unit(k, detached).T / t),
         "gradient-parts-scaled", "no gradient passes through the lengths of keys; it should",

@@ -321,13 +321,17 @@ def clamped(similarities: Array, deviations: Deviations) -> Array:
 
 
 def similarities(
-    anchors: Array, candidates: Array, deviations: Deviations, positives: Array, same_view: Array = None
+    anchors: Array, candidates: Array, deviations: Deviations, positives: Array, same_view: Array = None, part: str = ""
 ) -> Array:
     """Inner products, (n, m), whose gradient goes to the anchors and to the candidates.
 
-    `positives`, `same_view`: which pairs are positive, and which are of one view.
+    `positives`, `same_view`: which pairs are positive, and which are of one view. `part`: of the loss that they are
+    for, ``denominator`` or ``numerator``; empty for the whole.
     """
-    anchors, candidates = edge(anchors, "the rows as anchors"), edge(candidates, "the rows as candidates")
+    anchors, candidates = (
+        edge(rows, f"the rows as {role}", part and f"the rows as {role} in the {part}")
+        for rows, role in ((anchors, "anchors"), (candidates, "candidates"))
+    )
     s = clamped(anchors @ candidates.T, deviations)
     if not isinstance(s, Variable):
         return s

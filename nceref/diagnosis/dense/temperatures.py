@@ -1,6 +1,6 @@
 """Which number multiplies the similarities: the temperature or the logit scale, and all that is made of them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -44,18 +44,23 @@ def _scale(inputs: Mapping[str, Any]) -> str:
     return "logit_scale" if "logit_scale" in inputs else "scale"
 
 
-def tempered(s: Array, positives: Array, inputs: Mapping[str, Any], deviations: Deviations) -> tuple[Array, Array]:
+def tempered(
+    similarities: Callable[..., Array], positives: Array, inputs: Mapping[str, Any], deviations: Deviations
+) -> tuple[Array, Array]:
     """Logits of the denominator and of the numerator.
 
-    `s`: similarities.
+    `similarities`: with ``part`` those that a part of the loss is made of, which its gradient goes through.
     """
-    by = inverse_temperature(inputs, deviations)
+    by, s = inverse_temperature(inputs, deviations), similarities()
     logits = numerator = s * by
     if isinstance(logits, Variable):
         for kind, pairs in (("positives", positives > 0), ("negatives", positives == 0)):
             by = edge(np.broadcast_to(by, s.shape), f"the temperature of the {kind}", where=pairs)
-        ways = (edge(by, f"the temperature in the {where}") for where in ("denominator", "numerator"))
-        logits, numerator = (stage(s * each, s, "the division by the temperature") for each in ways)
+        ways = {part: edge(by, f"the temperature in the {part}") for part in ("denominator", "numerator")}
+        own = {part: similarities(part=part) for part in ways}
+        logits, numerator = (
+            stage(own[part] * each, own[part], "the division by the temperature") for part, each in ways.items()
+        )
     if "temperature-missing-on-positive" in deviations:
         everywhere = deviations["temperature-missing-on-positive"] == "everywhere"
         return (np.where(positives > 0, s, logits) if everywhere else logits), s

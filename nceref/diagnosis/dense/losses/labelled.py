@@ -49,7 +49,7 @@ def _samples(inputs, deviations):
     own = np.eye(rows, candidates.shape[-2], dtype=bool)
     positives = _chosen(positives[:rows], own, deviations)
     logits, numerator = tempered(
-        similarities(anchors, candidates, deviations, positives, view[:rows]), positives, inputs, deviations
+        partial(similarities, anchors, candidates, deviations, positives, view[:rows]), positives, inputs, deviations
     )
     weights = inputs.get("anchor_weights")
     return DenseBatch(

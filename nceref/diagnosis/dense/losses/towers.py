@@ -48,8 +48,8 @@ def _one_way(rows, columns, inputs, names, deviations):
     )
     n = len(anchors)
     positives = np.eye(n)[(np.arange(n) + deviations.get("labels-shifted", 0)) % n]
-    s = similarities(anchors, keys, deviations, positives)
-    logits, numerator = tempered(s, positives, inputs, deviations)
+    similar = partial(similarities, anchors, keys, deviations, positives)
+    logits, numerator = tempered(similar, positives, inputs, deviations)
     nobody, everyone = np.zeros((n, n), dtype=bool), np.ones((n, n), dtype=bool)
     return DenseBatch(
         logits, numerator, everyone, positives, nobody, temperature=temperature(inputs, deviations), samples=n,
@@ -80,7 +80,7 @@ def _queued(inputs, roles, deviations):
     # The own key has the label 0, and the queue those after it.
     shift = deviations.get("labels-shifted", 0) % (1 + total - n)
     positives = np.tile(columns == n + shift - 1, (n, 1)) if shift else own_key
-    logits, numerator = tempered(similarities(q, keys, deviations, own_key), positives, inputs, deviations)
+    logits, numerator = tempered(partial(similarities, q, keys, deviations, own_key), positives, inputs, deviations)
     batch = DenseBatch(
         logits, numerator, own_key | in_queue, positives.astype(float), np.zeros_like(own_key), in_queue=in_queue,
         excluded=~own_key & ~in_queue, temperature=temperature(inputs, deviations), samples=n, inputs=inputs,

@@ -1,6 +1,7 @@
 """Two views of every sample below one another: each row is an anchor, all the others are candidates."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -37,21 +38,21 @@ def _views(inputs, deviations):
     partner = rows if "anchor-as-positive" in deviations else (partner + deviations.get("labels-shifted", 0)) % (2 * n)
     positives, own = (rows == partner[:, None]).astype(float), np.eye(2 * n, dtype=bool)
     view = (rows[:, None] < n) == (rows < n)
-    s = similarities(anchors, candidates, deviations, positives, view)
-    logits, numerator = tempered(s, positives, inputs, deviations)
-    return s, DenseBatch(
+    similar = partial(similarities, anchors, candidates, deviations, positives, view)
+    logits, numerator = tempered(similar, positives, inputs, deviations)
+    return DenseBatch(
         logits, numerator, ~own, positives, own, same_view=view, temperature=temperature(inputs, deviations), samples=n,
         inputs=inputs, rows=_NAMES, anchors=rows, against=rows, labels=rows % n, kinds=rows % n,
     )  # fmt: skip
 
 
 def _with_positive(inputs, deviations):
-    return (_views(inputs, deviations)[1],)
+    return (_views(inputs, deviations),)
 
 
 def _decoupled(inputs, deviations):
     """The positive is outside of the denominator."""
-    batch = _views(inputs, deviations)[1]
+    batch = _views(inputs, deviations)
     return (replace(batch, candidates=batch.candidates & ~(batch.positives > 0)),)
 
 
@@ -70,7 +71,7 @@ def _weighted(inputs, deviations):
 
 def _estimated(inputs, deviations):
     """The denominator holds an estimate of the true negatives."""
-    batch = _views(inputs, deviations)[1]
+    batch = _views(inputs, deviations)
     t = temperature(inputs, deviations)
     # The floor is the smallest sum that unit rows can have; a temperature that is not used is not used here either.
     own = {"temperature-missing", "temperature-ignored", "temperature-off-by-a-factor"} & {*deviations}
