@@ -42,7 +42,7 @@ LABELS: Mapping[str, tuple[str, ...]] = {
     "queue_labels": ("memorylabels", "banklabels"),
 }
 SCALARS: Mapping[str, tuple[str, ...]] = {
-    "temperature": ("tau", "t", "temp", "temper"),
+    "temperature": ("tau", "t", "temp", "temper", "τ"),
     "logit_scale": ("scale", "s", "logitscale"),
     "logit_bias": ("bias", "b"),
     "scale": ("s", "gamma"),

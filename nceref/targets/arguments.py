@@ -161,6 +161,11 @@ def _by_position(
         if fits:
             out[parameter] = fits[0]
             waiting.remove(fits[0])
+    # What goes by keyword has no place; of one that is left and one input there is no other choice.
+    by_keyword = [n for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
+    alone = [n for n in by_keyword if n not in matched]
+    if len(alone) == len(waiting) == 1 and _KINDS[type(inputs[waiting[0]])] in kind(alone[0]):
+        out[alone[0]] = waiting[0]
     return out
 
 
