@@ -90,6 +90,8 @@ class ScoredProgram:
         Cases that could not be run.
     seconds : float
         CPU seconds of the verification, in this process.
+    explaining : float
+        Those of the explanation, after the cases have run.
     limited : bool
         Whether all that is wrong is a limit; `diagnoses` are its explanation.
     confirmed : bool
@@ -110,6 +112,7 @@ class ScoredProgram:
     among: bool
     errors: int
     seconds: float
+    explaining: float
     limited: bool = False
     confirmed: bool = False
     calls: int = 0
@@ -345,14 +348,17 @@ def score_program(job: Job, suite: str, ranks: int = 1, child: Any = None, leave
     conventions of the right diagnosis. The verdict is ``error`` where anything raised.
     """
     name, dtype = job
-    program, seconds, start = _program(name), 0.0, time.process_time()
+    program, seconds, explaining, start = _program(name), 0.0, 0.0, time.process_time()
+    judged: list[float] = []
     # Sorted on both sides, since a diagnosis gives its conventions in the order of the closed list.
     right = {expected(program), *(tuple(sorted(other.split("+"))) for other in program.also)}
     part = LEFT_OUT if leave_out else group(program)
     before = search.LEFT_OUT.set(frozenset(chain.from_iterable(right)) if leave_out else frozenset())
     try:
-        report = _verified(program, dtype, suite, ranks, child)
-        seconds = time.process_time() - start
+        on_verdict = lambda _: judged.append(time.process_time())  # noqa: E731
+        report = _verified(program, dtype, suite, ranks, child, on_verdict)
+        end = time.process_time()
+        seconds, explaining = end - start, end - judged[0] if judged else 0.0
         # The verdict stands without an explanation, but an error of the search is one of the verifier.
         if "error" in report.search:
             report = replace(report, verdict="error", reason=report.search["sentence"])
@@ -377,22 +383,25 @@ def score_program(job: Job, suite: str, ranks: int = 1, child: Any = None, leave
         among=any(fits),
         errors=sum(result.status == "error" for result in report.results) or int(report.verdict == "error"),
         seconds=seconds,
+        explaining=explaining,
         limited=bool(report.limits),
         confirmed=confirmed,
         calls=report.search.get("calls", 0),
     )
 
 
-def _verified(program: Program, dtype: str, suite: str, ranks: int, child: Any) -> Report:
+def _verified(
+    program: Program, dtype: str, suite: str, ranks: int, child: Any, on_verdict: Callable[[Report], Any]
+) -> Report:
     from nceref.verification.verifier import verify_with
 
-    options = {"dtype": dtype, "suite": suite, **intended(program)}
     # No number of the score is about training.
+    options = {"dtype": dtype, "suite": suite, "training": False, "on_verdict": on_verdict, **intended(program)}
     if program.distributed:
         options |= {"framework": "torch", "ranks": ranks, **program.options}
-        return verify_with(program.address, program.loss, child=child, training=False, **options)
+        return verify_with(program.address, program.loss, child=child, **options)
     options["framework"] = program.framework or "numpy"
-    return verify_with(target(program), program.loss, training=False, **options)
+    return verify_with(target(program), program.loss, **options)
 
 
 def _confirmed(program: Program, dtype: str, suite: str, diagnosis: Diagnosis) -> bool:

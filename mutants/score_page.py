@@ -44,11 +44,14 @@ def score_page(score: Score) -> Page:
 def _costs(results: Sequence[ScoredProgram]) -> list[tuple[str, str, str, str]]:
     """Calls and CPU seconds of a program: the median, and the most with the program that needs them."""
     lines = [(counted(len(results), "program"), "median", "longest", "")]
-    for name, pattern in (("calls", "{:.0f}"), ("seconds", "{:.2f}")):
-        each = {result: getattr(result, name) for result in results}
+    rows = (("calls", "calls", ".0f"), ("seconds", "CPU seconds", ".2f"), ("explaining", "of these to explain", ".2f"))
+    for name, words, pattern in rows:
+        each = {result: cost for result in results if (cost := getattr(result, name)) or name != "explaining"}
+        if not each:
+            continue
         worst = max(each, key=lambda result: each[result])
-        middle, most = (pattern.format(x) for x in (statistics.median(each.values()), each[worst]))
-        lines.append((name if name == "calls" else "CPU seconds", middle, most, worst.id))
+        middle, most = (format(x, pattern) for x in (statistics.median(each.values()), each[worst]))
+        lines.append((words, middle, most, worst.id))
     return lines
 
 

@@ -15,7 +15,7 @@ from nceref.cli.mutants import mutants as command
 
 
 def scored(name="m", group="tuning", verdict="differs", right=True, diagnoses=("x",)):
-    return ScoredProgram(name, "nt_xent", "float64", group, "x", verdict, diagnoses, "", right, right, 0, 0.0)
+    return ScoredProgram(name, "nt_xent", "float64", group, "x", verdict, diagnoses, "", right, right, 0, 0.0, 0.0)
 
 
 def test_pages_are_80_columns_wide_and_list_every_program():
@@ -86,7 +86,7 @@ def test_the_command_scores_and_fails_on_a_missed_target(monkeypatch):
     assert score["by_dtype"]["float64"]["all"]["named"] == 1
     assert set(score["trials"][0]) == {
         "id", "loss", "dtype", "group", "expected", "verdict", "said", "reason", "right", "among", "errors", "seconds",
-        "calls", "limited", "killed", "named", "confirmed", "explanation",
+        "explaining", "calls", "limited", "killed", "named", "confirmed", "explanation",
     }  # fmt: skip
     monkeypatch.setattr(
         "mutants.score.measure", lambda todo, suite, ranks, leave_out: [scored(verdict="conforms", diagnoses=())]

@@ -222,8 +222,8 @@ EXAMPLES = (
             "explained.float64": "gradients, independent, left-out, triples",
             "explained.float64.independent": "confirmed, located, measured, named, none, unconfirmed",
             "by_dtype.float64.all": TALLY,
-            "trials[]": "among, calls, confirmed, dtype, errors, expected, explanation, group, id, killed, limited, "
-            "loss, named, reason, right, said, seconds, verdict",
+            "trials[]": "among, calls, confirmed, dtype, errors, expected, explaining, explanation, group, id, killed, "
+            "limited, loss, named, reason, right, said, seconds, verdict",
         },
     ),
     Example("plot-limits --out limits"),

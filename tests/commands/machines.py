@@ -111,8 +111,8 @@ def half_gradient(queries, keys, temperature):
 REPLAYS = ("experiment long", "quadrants")
 """Training repeats rounding: what these print is that of the kernel, which they name."""
 TIMES = re.compile(
-    r'("(?:seconds|time)": |\b(?:seconds|time)=")[\d.e-]+|\b[\d.]+ (?:s|ms|seconds)\b'
-    r'|(?<=CPU seconds) +[\d.]+ +[\d.]+|timestamp="[^"]*"|"functions": "\w{6}"'
+    r'("(?:seconds|explaining|time)": |\b(?:seconds|time)=")[\d.e-]+|\b[\d.]+ (?:s|ms|seconds)\b'
+    r'|(?:CPU seconds|of these to explain) +[\d.]+ +[\d.]+|timestamp="[^"]*"|"functions": "\w{6}"'
 )
 """How long it took, when that was, and the kernel that a manifest of figures names."""
 

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.machine
 
 
 def scored(group="tuning", verdict="differs", right=True, errors=0):
-    return ScoredProgram("m", "nt_xent", "float64", group, "x", verdict, ("x",), "", right, right, errors, 0.0)
+    return ScoredProgram("m", "nt_xent", "float64", group, "x", verdict, ("x",), "", right, right, errors, 0.0, 0.0)
 
 
 def test_the_target_needs_every_bug_killed_and_95_percent_named():

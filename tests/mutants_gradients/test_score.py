@@ -17,7 +17,7 @@ BUG = "nt-xent-own-logit-kept"
 
 def scored(name, part, verdict="differs", diagnoses=("unexplained",), seconds=1.0, **facts):
     return ScoredProgram(
-        name, "nt_xent", "float64", part, "", verdict, diagnoses, "", False, False, 0, seconds, **facts
+        name, "nt_xent", "float64", part, "", verdict, diagnoses, "", False, False, 0, seconds, seconds / 2, **facts
     )
 
 
@@ -56,7 +56,12 @@ def test_each_kind_is_counted_apart_with_its_own_limit():
     assert not Score((*explained, located, scored("c", TRIPLES))).met
     page = score_page(score).text()
     assert "90% and 80% explained" in page
-    assert page.split("CPU seconds")[1].split() == ["1.00", "7.25", "triple"]
+    assert page.split("CPU seconds")[1].split() == [
+        "1.00",
+        "7.25",
+        "triple",
+        *"of these to explain 0.50 3.62 triple".split(),
+    ]
     assert page.split("\ncalls")[1].split()[:3] == ["0", "31", "triple"]
     assert score_record(score)["explained"]["float64"][TRIPLES]["confirmed"] == 1
 
