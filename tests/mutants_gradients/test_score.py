@@ -56,12 +56,8 @@ def test_each_kind_is_counted_apart_with_its_own_limit():
     assert not Score((*explained, located, scored("c", TRIPLES))).met
     page = score_page(score).text()
     assert "90% and 80% explained" in page
-    assert page.split("CPU seconds")[1].split() == [
-        "1.00",
-        "7.25",
-        "triple",
-        *"of these to explain 0.50 3.62 triple".split(),
-    ]
+    assert page.split("CPU seconds")[1].split()[:3] == ["1.00", "7.25", "triple"]
+    assert page.split("of these to explain")[1].split() == ["0.50", "3.62", "triple"]
     assert page.split("\ncalls")[1].split()[:3] == ["0", "31", "triple"]
     assert score_record(score)["explained"]["float64"][TRIPLES]["confirmed"] == 1
 
