@@ -39,7 +39,8 @@ def select(ids: Sequence[str], wanted: str | None, source: str | None) -> list[C
     Parameters
     ----------
     ids : sequence of str
-        None of them: all claims. Words that are no id: the claims that have them in title, statement or repair.
+        None of them: all claims. Words that are no id: the claims that have them in title, statement, repair or
+        source.
     wanted : str or None
         A verdict; letter case does not matter.
     source : str or None
@@ -60,12 +61,13 @@ def select(ids: Sequence[str], wanted: str | None, source: str | None) -> list[C
     if wanted is not None and wanted.casefold() not in words:
         msg = f"no verdict is called {wanted!r}; there are {', '.join(repr(word) for word in words)}"
         raise InputError(msg)
-    known = sorted({name.strip() for claim in prove.claims().values() for name in claim.source.split(";")})
-    if source is not None and not any(source.casefold() in one.casefold() for one in known):
+    sources = _sources()
+    if source is not None and not any(source.casefold() in text for text in sources.values()):
+        known = sorted({name.strip() for claim in prove.claims().values() for name in claim.source.split(";")})
         msg = f"no source has {source!r} in its name; there are {', '.join(known)}"
         raise InputError(msg)
     shown = [claim for claim in shown if wanted is None or claim.expected == wanted.casefold()]
-    shown = [claim for claim in shown if source is None or source.casefold() in claim.source.casefold()]
+    shown = [claim for claim in shown if source is None or source.casefold() in sources[claim.id]]
     if not shown:
         msg = "no claim has all that was asked for; leave an id, --verdict or --source out"
         raise InputError(msg)
@@ -73,11 +75,26 @@ def select(ids: Sequence[str], wanted: str | None, source: str | None) -> list[C
 
 
 def _about(ids: Sequence[str]) -> list[Claim]:
-    """The claims with all of some words, such as ``hard negatives``; none where one of the words is an id."""
-    if not ids or any(map(is_id, ids)):
+    """The claims with all of some words, such as ``hard negatives``; none where one of the words looks like an id."""
+    if not ids or any(any(map(str.isdigit, word)) for word in ids):
         return []
-    texts = {id: f"{one.title} {one.published} {one.repaired}".casefold() for id, one in prove.claims().items()}
-    return [prove.claims()[id] for id, text in texts.items() if all(word.casefold() in text for word in ids)]
+    texts = {
+        id: f"{one.title} {one.published} {one.repaired} {_sources()[id]}".casefold()
+        for id, one in prove.claims().items()
+    }
+    if not (found := [id for id, text in texts.items() if all(word.casefold() in text for word in ids)]):
+        msg = f"no claim has {' and '.join(map(repr, ids))} in its words or its source; `nceref claims` lists them all"
+        raise InputError(msg)
+    return [prove.claims()[id] for id in found]
+
+
+def _sources() -> dict[str, str]:
+    """The source of each claim, and that of its chapter, in small letters."""
+    return {
+        claim.id: f"{claim.source} {chapter.title.partition(':')[0]}".casefold()
+        for chapter in prove.chapters()
+        for claim in chapter.claims
+    }
 
 
 def is_id(word: str) -> bool:

@@ -76,5 +76,8 @@ def test_words_in_place_of_an_id_list_the_claims_that_have_all_of_them(run):
     assert "WL-21" in out
     assert "WL-1 " not in out
     assert run("claims", "nonsense")[0] == 2
+    assert "no claim has 'upper' and 'bound' in its words or its source" in run("claims", "upper", "bound")[2]
+    ids = [run(*words)[1].count("\n  SC-") for words in (("claims", "Khosla"), ("claims", "--source", "khosla"))]
+    assert ids == [8, 8]
     # Of a list there is no formula to copy.
     assert "--latex goes with an ID" in run("claims", "hard negatives", "--latex")[2]

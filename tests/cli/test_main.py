@@ -89,7 +89,7 @@ def test_former_commands_are_options_of_others(run, alias):
         (("claims", "--verdict", "right"), "no verdict is called 'right'; there are 'agrees'"),
         (("claims", "WL-6", "--source", "004"), "no claim has all that was asked for"),
         (("claims", "--source", "007"), "no source has '007' in its name; there are"),
-        (("prove", "QT"), "no claim named 'QT'"),
+        (("prove", "QT"), "no claim has 'QT' in its words or its source"),
         (("derive", "tau"), "no derivation named 'tau'"),
         (("derive", "--latex"), "--latex and --out go with a TOPIC"),
         (("figures", "limits"), "no figure named 'limits'"),

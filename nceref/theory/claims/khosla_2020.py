@@ -273,9 +273,9 @@ CHAPTER = Chapter(
             r"\max(s_n-s_p,0)\le\tau\log(1+e^u)\le\max(s_n-s_p,0)+\tau\log2",
             expected=Verdict.WRONG,
             repair=Repair.REPLACED,
-            repaired="The first step needs u far below 0, the second u near 0. Near 0 the loss is log 2 + u/2, which "
-            "has the form of a triplet loss without a hinge, with margin 4 tau log 2; as the temperature goes to 0, tau"
-            " times the loss becomes the hinge max(s_n - s_p, 0), with margin 0.",
+            repaired="The first step needs u = (s_n - s_p) / tau far below 0, the second u near 0. Near 0 the loss is"
+            " log 2 + u/2, which has the form of a triplet loss without a hinge, with margin 4 tau log 2; as the"
+            " temperature goes to 0, tau times the loss becomes the hinge max(s_n - s_p, 0), with margin 0.",
             counterexample=_chain_of_the_supplement,
             formula="sum((a - b)**2 for a, b in zip(z, z_n[0])) - sum((a - b)**2 for a, b in zip(z, z_p[0]))"
             " == -2 * gap"

@@ -264,7 +264,7 @@ CHAPTER = Chapter(
             expected=Verdict.AGREES,
             numeric=_rate_is_one_over_m,
             random=_limit_and_its_minimizer,
-            no_evidence="symbolic: an expectation of a logarithm of a sum; both bounds hold, and the rate is 1 / M",
+            derivation="alignment-uniformity",
         ),
         Claim(
             id="WI-3",

@@ -47,21 +47,23 @@ def _steps():
     summed = Step("with the ratios as arguments, averaged,",
                   at_most(_over_positives(1 - P[k] / mean), -_over_positives(sp.log(P[k] / mean))), "follows",
                   (Use(tangent, 1 / n, {x: P[k] / mean}, (k, 1, n)),))  # fmt: skip
+    difference = Step("Their difference is a mean of logarithms of ratios.",
+                      equal(L_out - L_in, -_over_positives(sp.log(P[k] / mean))))  # fmt: skip
+    ratios = Step("and the ratios have mean 1.", equal(_over_positives(1 - P[k] / mean), 0))
     return (
         Step("Start: the mean outside.", equal(L_out, -_over_positives(sp.log(P[k]))), "program",
              _program(supcon_out, **queue)),
         Step("Start: the mean inside.", equal(L_in, -sp.log(mean)), "program", _program(supcon_in)),
-        Step("Their difference is a mean of logarithms of ratios.",
-             equal(L_out - L_in, -_over_positives(sp.log(P[k] / mean)))),
+        difference,
         Step("For two positives with probabilities a and b: arithmetic against geometric mean.",
              equal(((a + b) / 2) ** 2 - a * b, (a - b) ** 2 / 4)),
         tangent,
         summed,
-        Step("and the ratios have mean 1.", equal(_over_positives(1 - P[k] / mean), 0)),
+        ratios,
         Step("Positives that are all alike, with one probability a, attain it.",
              equal(-_over_positives(sp.log(a)) + sp.log(_over_positives(a)), 0)),
         Step("Hence the loss with the mean inside is a lower bound of the other one.",
-             at_most(L_in, L_out), "follows", (Use(summed),)),
+             at_most(L_in, L_out), "follows", (Use(difference), Use(summed), Use(ratios))),
     )  # fmt: skip
 
 
