@@ -73,6 +73,6 @@ def answer(target, probe):
     return Outcome(float(detached(value)), dict(zip(names, grads, strict=True)))
 
 
-def observed(name, target, **settings):
-    probes = corpus(get_loss(name).declaration, settings, suite="quick")
+def observed(name, target, seed=0, **settings):
+    probes = corpus(get_loss(name).declaration, settings, suite="quick", seed=seed)
     return [Observation(p, answer(target, p)) for p in probes if not p.skip]

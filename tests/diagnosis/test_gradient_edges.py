@@ -58,7 +58,34 @@ def candidates_detached(denominator=lambda z: z, numerator=lambda z: z):
     return "nt_xent", target
 
 
+def arccosine_passed_over(embeddings, class_weights, target, scale, margin, **_):
+    """The slope of the cosine is taken by the angle."""
+    cosines = unit(embeddings) @ unit(class_weights).T
+    own = np.arange(len(class_weights)) == np.asarray(target)[:, None]
+    angles = np.arccos(np.clip(detached(cosines), -1, 1)) + float(detached(margin))
+    harder = recorded(np.cos(angles), [(cosines, lambda g: -g * np.sin(angles))])
+    logits = np.where(own, harder, cosines) * scale
+    return np.mean(log_sum_exp(logits) - np.sum(np.where(own, logits, 0.0), axis=1))
+
+
+def first_of_each_pair_moves(x, t, **_):
+    z = unit(x)
+    n = len(x)
+    later = np.triu(np.ones((n, n), dtype=bool), 1)
+    apart = np.reshape(z, (n, 1, -1)) - np.reshape(detached(z), (1, n, -1))
+    squares = np.where(later, np.sum(apart * apart, axis=-1), np.inf)
+    return np.log(np.sum(np.exp(-t * squares)) / np.sum(later))
+
+
 PROGRAMS = {
+    "an arccosine": (
+        ("arcface", arccosine_passed_over),
+        "gradient-parts-scaled", "passes straight through the arccosine, without its derivative",
+    ),
+    "points of pairs": (
+        ("uniformity", first_of_each_pair_moves),
+        "gradient-parts-scaled", "no gradient passes through the second point of each pair; it should",
+    ),
     "candidates of the denominator": (
         candidates_detached(denominator=detached),
         "candidates-detached", "no gradient passes through the rows as candidates in the denominator; it should",
@@ -124,6 +151,15 @@ def test_the_edge_is_named_with_what_it_should_carry(name):
     assert found.sentence.startswith("the value is right on ")
     assert words in found.sentence
     assert "fresh call" in found.sentence
+
+
+def test_a_cosine_that_is_rounded_beyond_one_is_predicted():
+    """Rows of the antipodal case of this seed have cosines of 1 and -1, and roundings of these."""
+    seen = observed("arcface", arccosine_passed_over)
+    (found,) = diagnose(seen, (), fresh_calls(lambda probe: answer(arccosine_passed_over, probe), seen))
+    others = observed("arcface", arccosine_passed_over, seed=1)
+    assert {"antipodal-0.3", "antipodal-0.07"} <= {o.probe.id for o in others}
+    assert found.predicts(others)
 
 
 def test_what_fresh_calls_refute_is_not_said():

@@ -18,7 +18,7 @@ from nceref.diagnosis.dense.ways.lineup import compared, over_temperature, softm
 from nceref.diagnosis.dense.ways.logits import curves, numbered_ways, tempered_ways
 from nceref.diagnosis.dense.ways.smoothing import smoothed
 from nceref.diagnosis.dense.ways.way import Stage, Way
-from nceref.diagnosis.tape import edge, stage
+from nceref.diagnosis.tape import detached, edge, recorded, stage
 
 
 def _onehot(inputs, deviations, classes):
@@ -87,8 +87,12 @@ def _angular(inputs, deviations):
     if {"margin-multiplied", "margin-not-scaled"} & {*deviations}:
         return (_subtracted(cosines, target, margin, inputs, deviations),)
     # By the addition theorem, whose gradient is finite where that of the angle is not.
-    sine = edge(np.sqrt(1 - cosines * cosines), "the sine of the angle")
+    square = 1 - cosines * cosines
+    # A cosine may be rounded beyond 1.
+    sine = edge(np.sqrt(np.where(square > 0, square, 0.0)), "the sine of the angle")
     moved = cosines * np.cos(margin) - sine * np.sin(margin)
+    slope = -(detached(sine) * np.cos(detached(margin)) + detached(cosines) * np.sin(detached(margin)))
+    moved = stage(moved, recorded(detached(moved), [(cosines, lambda g: g * slope)]), "the arccosine")
     if inputs["fallback"] == "linear":
         # From there on cos(angle + margin) rises again with the angle.
         beyond = cosines < np.cos(np.pi - margin)

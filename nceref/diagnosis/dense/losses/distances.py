@@ -5,7 +5,7 @@ import numpy as np
 from nceref.diagnosis.conventions import of_kind
 from nceref.diagnosis.dense.batch import DenseBatch, DenseFamily, DenseForm, DenseRows, embed, log_sum_exp
 from nceref.diagnosis.dense.ways.distances import apart_stages, paired_stages
-from nceref.diagnosis.tape import detached
+from nceref.diagnosis.tape import detached, edge
 
 
 def _power(squares, exponent):
@@ -33,13 +33,23 @@ def _paired_rows(arranged, deviations):
 
 def _apart(inputs, deviations):
     x = embed(inputs, {"first": "x"}, deviations)["first"]
-    between = x[..., :, None, :] - x[..., None, :, :]
+    between = _of_pairs(x[..., :, None, :], x, 1) - _of_pairs(x[..., None, :, :], x, -1)
     off = ~np.eye(x.shape[-2], dtype=bool)
     diagonal = inputs["include_diagonal"] or "diagonal-included" in deviations
     t = {"temperature-missing": 1.0}.get(
         next(iter(deviations), ""), inputs["t"] * deviations.get("temperature-off-by-a-factor", 1)
     )
     return np.sum(between * between, axis=-1), off | diagonal, t
+
+
+def _of_pairs(points, x, order):
+    """The points of all pairs, of which those of the lower index come first; `order`: of the rows 1, else -1."""
+    n = x.shape[-2]
+    first = order * np.subtract.outer(np.arange(n), np.arange(n))[..., None] < 0
+    points = edge(
+        np.broadcast_to(points, (*x.shape[:-2], n, n, x.shape[-1])), "the first point of each pair", where=first
+    )
+    return edge(points, "the second point of each pair", where=~first)
 
 
 def _potential(arranged, deviations):
