@@ -8,7 +8,7 @@ finite case within the bound of the variant. Then the gradients of what is left,
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,8 @@ from nceref.diagnosis.gaps import usable
 from nceref.diagnosis.gradients import with_gradients
 from nceref.diagnosis.options import Option, is_listed, options
 from nceref.diagnosis.solve import solved
+from nceref.engine.parameters import INVERSE_TEMPERATURES
+from nceref.spec import Scalar
 
 Structure = tuple[Option, ...]
 NOT_STRUCTURE = frozenset({"reduction", "gradient", "gradient-factor", "factor", "offset"})
@@ -115,9 +117,24 @@ def _conventions(analysis: CaseAnalysis) -> tuple[list[Option], list[Option]]:
     every = list(options(ids))
     # The self-contrast adds to the value what it takes off again, and leaves roundings that may be seen.
     structural = [o for o in every if o.axis not in NOT_STRUCTURE or o.id == "self-contrast-in-gradient"]
+    structural += _usual_numbers(analysis)
     whole = analysis.probe.reduction == "mean"
     reductions = [o for o in every if o.axis == REDUCED and _sensible(o, analysis, whole)]
     return structural, reductions
+
+
+_USUAL_NUMBERS = (0.1, 0.5, 0.2, 0.3, 1.0, 2.0, -10.0, 0.0)
+"""That programs put in the place of a scalar."""
+
+
+def _usual_numbers(analysis: CaseAnalysis) -> Iterator[Option]:
+    """One value of a scalar whatever is passed, from those that are usual for it; others are solved for."""
+    given = analysis.probe.inputs
+    for p in analysis.probe.loss.parameters:
+        if isinstance(p, Scalar) and p.name not in INVERSE_TEMPERATURES and isinstance(given.get(p.name), float):
+            low, high = p.typical
+            numbers = (p.default, *(x for x in _USUAL_NUMBERS if low <= x <= high))
+            yield from (Option("scalar-ignored", (p.name, x)) for x in dict.fromkeys(numbers) if isinstance(x, float))
 
 
 def _sensible(option: Option, analysis: CaseAnalysis, whole: bool) -> bool:
@@ -139,7 +156,8 @@ def _candidate_sets(analyses: list[CaseAnalysis], same: CaseAnalysis) -> Iterato
     yield _fitting(both, [*singles, *((o,) for o in reductions)], [()], factors)
     # A recognized factor goes before a constant that is fitted: the next set is tried only where this one fails.
     yield _fitted(analyses, [()])
-    if any(a.differs_much for a in analyses) and first.bits(first.usual) >= SHARP:
+    several = any(a.differs_much for a in analyses) and first.bits(first.usual) >= SHARP
+    if several:
         # What cancels makes bounds so wide that it would lend itself to any second convention.
         structural = [o for o in structural if o.axis != "gradient"]
         # Two conventions of one axis exclude each other.
@@ -151,11 +169,33 @@ def _candidate_sets(analyses: list[CaseAnalysis], same: CaseAnalysis) -> Iterato
         yield _fitted(analyses, [(o,) for o in structural])
         yield _fitting(both, [], plain, factors)
         # Rows of a pair are known by now, and a reduction of them is soon made.
-        few = {*_usual(structural, 1)}
+        few = {*_usual(structural, 2)}
         yield _fitting(both, [(*pair, o) for pair in pairs if few.issuperset(pair) for o in reductions], [], factors)
     yield _lines(analyses)
-    # Solving takes some hundred evaluations for each scalar, so it comes last.
+    # Solving takes some hundred evaluations for each scalar.
     yield [(option,) for option in solved(analyses)]
+    if several:
+        yield _fitting(both, _threes(structural), [], factors)
+        outside: list[Structure] = [(o,) for o in (*reductions, *factors)]
+        outside += product(reductions, factors)
+        known: dict[Any, Any] = {}
+        yield from ([(option, *beside) for option in solved(analyses, beside, known)] for beside in outside)
+
+
+_MOST_OF_THREE = 5_000
+"""Sets of three conventions that are tried: each takes about 0.1 ms."""
+
+
+def _threes(structural: list[Option]) -> list[Structure]:
+    """Three conventions of different axes, with as many settings of each as the sets are few enough for."""
+    found: list[Structure] = []
+    for most in range(1, 5):
+        sets = combinations(_usual(structural, most), 3)
+        threes: list[Structure] = [three for three in sets if len({o.axis for o in three}) == 3]
+        if found and len(threes) > _MOST_OF_THREE:
+            break
+        found = threes
+    return found
 
 
 def _usual(structural: list[Option], most: int = 4) -> list[Option]:
@@ -163,7 +203,8 @@ def _usual(structural: list[Option], most: int = 4) -> list[Option]:
     count: dict[str, int] = {}
     out = []
     for option in structural:
-        count[option.id] = count.get(option.id, 0) + 1
+        # Of a scalar any of the few usual values is as likely.
+        count[option.id] = count.get(option.id, 0) + (option.id != "scalar-ignored")
         if count[option.id] <= most:
             out.append(option)
     return out

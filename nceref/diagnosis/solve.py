@@ -10,6 +10,7 @@ import numpy as np
 
 from nceref.diagnosis.case import CaseAnalysis
 from nceref.diagnosis.dense.temperatures import temperature
+from nceref.diagnosis.explanation import scaled_or_shifted
 from nceref.diagnosis.options import Option
 from nceref.diagnosis.roots import Solver
 from nceref.diagnosis.simple_numbers import candidates
@@ -22,23 +23,28 @@ SOLVED_ON = 2
 """Cases that are solved: each is some hundred evaluations, and a wrong number shows on the next case."""
 
 
-def solved(analyses: Sequence[CaseAnalysis]) -> Iterator[Option]:
+def solved(
+    analyses: Sequence[CaseAnalysis], beside: tuple[Option, ...] = (), known: dict[Any, Any] | None = None
+) -> Iterator[Option]:
     """Temperatures, multiples of them, ceilings and other scalars that would give the value of a case.
 
-    `analyses`: all finite cases; those whose value is wrong and known precisely are solved. Each: candidates only:
+    `analyses`: all finite cases; those whose value is wrong and known precisely are solved. `beside`: conventions that
+    the value has as well. `known`: values of variants, which other factors multiply. Each: candidates only:
     whether one fits the other cases is not looked at.
     """
     precise = _precise(analyses)
-    yield from _ranges(precise)
-    for analysis in precise[:SOLVED_ON]:
-        yield from _temperatures(analysis)
-        yield from _settings(analysis)
+    yield from () if beside else _ranges(precise)
+    for analysis in precise[: 1 if beside else SOLVED_ON]:
+        roots = partial(_roots, analysis, beside, {} if known is None else known)
+        yield from _temperatures(analysis, roots)
+        # With others there are too many to look for the rare ones.
+        yield from () if beside else _settings(analysis, roots)
         probe = analysis.probe
         for p in probe.loss.parameters:
             given = probe.inputs.get(p.name)
             if isinstance(p, Scalar) and p.name not in INVERSE_TEMPERATURES and isinstance(given, float):
                 yield Option("scalar-in-float32", p.name)
-                for number in _numbers(p, analysis):
+                for number in _numbers(p, roots):
                     yield Option("scalar-ignored", (p.name, number))
 
 
@@ -53,11 +59,12 @@ def _precise(analyses: Sequence[CaseAnalysis]) -> list[CaseAnalysis]:
     return [analysis for _, analysis in sorted(fit, key=lambda pair: pair[0])]
 
 
+_RootFinder = Callable[[Callable[[float], Option], Any], list[tuple[float, float]]]
 _GRID = 10 ** np.linspace(-DECADES, DECADES, 61)
 """Multiples of a temperature, ten a decade."""
 
 
-def _temperatures(analysis: CaseAnalysis) -> Iterator[Option]:
+def _temperatures(analysis: CaseAnalysis, roots: _RootFinder) -> Iterator[Option]:
     """One temperature whatever is passed, a multiple of what is passed, a ceiling of the scale."""
     if not analysis.has_temperature:
         return
@@ -70,7 +77,7 @@ def _temperatures(analysis: CaseAnalysis) -> Iterator[Option]:
         "temperature-clamped": lambda t: t,
     }
     known = [id for id in settings if id in analysis.form.conventions]
-    for root, within in _roots(analysis, lambda t: Option("temperature-ignored", t), grid) if known else ():
+    for root, within in roots(lambda t: Option("temperature-ignored", t), grid) if known else ():
         for id in known:
             yield from (Option(id, number) for number in candidates(settings[id](root), within))
 
@@ -82,7 +89,7 @@ def _ranges(analyses: Sequence[CaseAnalysis]) -> Iterator[Option]:
         return
     by_scale = sorted(scaled, key=lambda a: -float(temperature(a.inputs, {})))
     ends = [
-        _roots(a, lambda t: Option("temperature-ignored", t), temperature(a.inputs, {}) * _GRID)
+        _roots(a, (), {}, lambda t: Option("temperature-ignored", t), temperature(a.inputs, {}) * _GRID)
         for a in (by_scale[0], by_scale[-1])
     ]
     for pair in product(*ends):
@@ -109,11 +116,11 @@ _PLACES: tuple[tuple[str, Callable[[float], Any], Any], ...] = (
 """Conventions with a number in them, how it is set, and where it is looked for."""
 
 
-def _settings(analysis: CaseAnalysis) -> Iterator[Option]:
+def _settings(analysis: CaseAnalysis, roots: _RootFinder) -> Iterator[Option]:
     """Numbers that a convention leaves open, beyond the usual ones."""
     for id, setting, grid in _PLACES:
         if id in analysis.form.conventions:
-            for root, within in _roots(analysis, partial(_option, id, setting), grid):
+            for root, within in roots(partial(_option, id, setting), grid):
                 yield from (Option(id, setting(number)) for number in candidates(root, within))
 
 
@@ -121,7 +128,7 @@ def _option(id: str, setting: Callable[[float], Any], number: float) -> Option:
     return Option(id, setting(number))
 
 
-def _numbers(p: Scalar, analysis: CaseAnalysis) -> list[float]:
+def _numbers(p: Scalar, roots: _RootFinder) -> list[float]:
     """The default, the ends of the domain, and what would give the value of the case."""
     ends = [end for end, closed in ((p.low, p.low_closed), (p.high, p.high_closed)) if closed and math.isfinite(end)]
     wide = 10.0 * max(1.0, *map(abs, p.typical))
@@ -129,7 +136,7 @@ def _numbers(p: Scalar, analysis: CaseAnalysis) -> list[float]:
     # Strictly inside, since an open end is no value, and denser near the ends.
     near = np.geomspace(1e-5, 2e-3, 30)
     shares = np.concatenate([near, (np.arange(200) + 0.5) / 200, 1 - near[::-1]])
-    found = _roots(analysis, lambda x: Option("scalar-ignored", (p.name, x)), low + (high - low) * shares)
+    found = roots(lambda x: Option("scalar-ignored", (p.name, x)), low + (high - low) * shares)
     default = [p.default] if isinstance(p.default, float) else []
     # Of a fraction that is a count of negatives, many numbers give the value: the short one is what somebody wrote.
     tried = [number for root, within in found for number in (float(f"{root:.2g}"), *candidates(root, within))]
@@ -140,7 +147,13 @@ _SHARES = (1e-5, 1e-4, 1e-3, 1e-2)
 """How far beside a root the value is looked at."""
 
 
-def _roots(analysis: CaseAnalysis, option: Callable[[float], Option], grid: Any) -> list[tuple[float, float]]:
+def _roots(
+    analysis: CaseAnalysis,
+    beside: tuple[Option, ...],
+    known: dict[Any, Any],
+    option: Callable[[float], Option],
+    grid: Any,
+) -> list[tuple[float, float]]:
     """Settings at which the variant has the target's value, one in each gap of a grid, and how well each is known.
 
     None where the value jumps over it, or does not change with the setting: any number would do as well.
@@ -148,9 +161,20 @@ def _roots(analysis: CaseAnalysis, option: Callable[[float], Option], grid: Any)
     Result: a setting, and the share of it by which another one may differ that the rounding of the value hides.
     """
     target, room = float(analysis.target[0]), float(analysis.bound[0])
+    # Of a sum the bound is as much larger as its value is.
+    room *= max(1.0, abs(target / float(analysis.reference[0]))) if beside and analysis.reference[0] else 1.0
+
+    outside = [o for o in beside if o.axis in ("factor", "offset")]
+    inside = [o for o in beside if o not in outside]
 
     def off(x: float) -> float:
-        return float(analysis.value((option(x),))[0]) - target
+        structure = tuple(sorted((*inside, option(x)), key=lambda o: o.rank))
+        if structure not in known:
+            known[structure] = analysis.value(structure)
+        value = known[structure]
+        for one in outside:
+            value, _ = scaled_or_shifted(analysis, one, value, 0.0)
+        return float(value[0]) - target
 
     def within(root: float) -> float:
         hidden = takewhile(lambda share: all(abs(off(root * (1 + s))) <= room for s in (share, -share)), _SHARES)

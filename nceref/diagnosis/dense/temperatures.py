@@ -17,7 +17,11 @@ SCALE_CONVENTIONS = (
     *(id for id in _FACTORS if id.startswith("scale")),
     "temperature-off-by-a-factor",
 )
-PARTIAL_TEMPERATURES = ("temperature-missing-on-positive", "temperature-missing-on-negatives")
+PARTIAL_TEMPERATURES = (
+    "temperature-missing-on-positive",
+    "temperature-missing-on-negatives",
+    "temperature-off-on-positive",
+)
 
 
 def inverse_temperature(inputs: Mapping[str, Any], deviations: Deviations) -> Array:
@@ -61,6 +65,9 @@ def tempered(
         logits, numerator = (
             stage(own[part] * each, own[part], "the division by the temperature") for part, each in ways.items()
         )
+    if "temperature-off-on-positive" in deviations:
+        times = deviations["temperature-off-on-positive"]
+        return np.where(positives > 0, logits / times, logits), numerator / times
     if "temperature-missing-on-positive" in deviations:
         everywhere = deviations["temperature-missing-on-positive"] == "everywhere"
         return (np.where(positives > 0, s, logits) if everywhere else logits), s
