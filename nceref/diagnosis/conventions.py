@@ -488,8 +488,7 @@ _LISTED = (
     Convention("gradient-of-a-variant", "gradient-factor", "the gradient of another loss than the value",
                "Derive the gradient from the formula of the value."),
     Convention("value-right-gradient-wrong", "gradient-factor", "a gradient of something else",
-               "The value hides it: compare the gradients entry by entry.",
-               threads=("UKPLab/sentence-transformers#3862", "lightonai/pylate#156")),
+               "The value does not show it: --repro FILE writes the smallest failing case with the gradients of both."),
     # Arithmetic.
     Convention("float32-fallback", "arithmetic", "arithmetic in float32", "Do not cast to float32 inside."),
     Convention("tf32-fallback", "arithmetic", "products in TF32 (10 bits)",
