@@ -112,15 +112,37 @@ def _values(analyses: list[CaseAnalysis]) -> list[Explanation]:
     return []
 
 
-def _conventions(analysis: CaseAnalysis) -> tuple[list[Option], list[Option]]:
+def _conventions(analyses: Sequence[CaseAnalysis]) -> tuple[list[Option], list[Option]]:
+    analysis = analyses[0]
     ids = analysis.form.conventions
     every = list(options(ids))
     # The self-contrast adds to the value what it takes off again, and leaves roundings that may be seen.
     structural = [o for o in every if o.axis not in NOT_STRUCTURE or o.id == "self-contrast-in-gradient"]
-    structural += _usual_numbers(analysis)
+    if numbers := list(_usual_numbers(analysis)):
+        # A bias of 0 is a missing one, which says more.
+        structural += [o for o in _telling(analyses[:_COMPARED], [*structural, *numbers]) if o in numbers]
     whole = analysis.probe.reduction == "mean"
     reductions = [o for o in every if o.axis == REDUCED and _sensible(o, analysis, whole)]
     return structural, reductions
+
+
+_COMPARED = 3
+"""Cases on which conventions are compared: on one, a temperature of 1 and half of a given 2 are the same."""
+
+
+def _telling(cases: Sequence[CaseAnalysis], options: Sequence[Option]) -> list[Option]:
+    """Those that change the value of some cases, each in a way of its own."""
+    known, kept = {_digits(cases, ())}, []
+    for option in options:
+        digits = _digits(cases, (option,))
+        if digits not in known and not {"nan", "inf", "-inf"} & {*digits}:
+            known.add(digits)
+            kept.append(option)
+    return kept
+
+
+def _digits(cases: Sequence[CaseAnalysis], structure: Structure) -> tuple[str, ...]:
+    return tuple(f"{x:.12g}" for analysis in cases for x in analysis.answer(structure)[0])
 
 
 _USUAL_NUMBERS = (0.1, 0.5, 0.2, 0.3, 1.0, 2.0, -10.0, 0.0)
@@ -150,7 +172,7 @@ def _candidate_sets(analyses: list[CaseAnalysis], same: CaseAnalysis) -> Iterato
     """
     first = analyses[0]
     both = first, same
-    structural, reductions = _conventions(first)
+    structural, reductions = _conventions(analyses)
     factors = [Option(id) for id in first.factors] + [Option("offset-log-n", name) for name in first.offsets]
     singles: list[Structure] = [(o,) for o in structural]
     yield _fitting(both, [*singles, *((o,) for o in reductions)], [()], factors)
@@ -175,9 +197,9 @@ def _candidate_sets(analyses: list[CaseAnalysis], same: CaseAnalysis) -> Iterato
     # Solving takes some hundred evaluations for each scalar.
     yield [(option,) for option in solved(analyses)]
     if several:
-        yield _fitting(both, _threes(structural), [], factors)
+        yield _fitting(both, _threes(_telling(analyses[:_COMPARED], structural)), [], factors)
         outside: list[Structure] = [(o,) for o in (*reductions, *factors)]
-        outside += product(reductions, factors)
+        outside += product(reductions, (f for f in factors if f.axis == "factor"))
         known: dict[Any, Any] = {}
         yield from ([(option, *beside) for option in solved(analyses, beside, known)] for beside in outside)
 
