@@ -88,6 +88,12 @@ def first_matching(id: str, names: Iterable[str]) -> str | None:
     return next(iter(matching(id, names)), None)
 
 
+def lacks_its_run(name: str, ids: Iterable[str]) -> bool:
+    """Whether a name has an id but for what ids of several runs begin with, such as their format."""
+    rests = (id.partition("/")[2] for id in ids)
+    return any("/" in rest and matching(rest, (name,)) for rest in rests)
+
+
 _MARKS: Mapping[str, Status] = {"fail": "xfail", "error": "xfail", "pass": "xpass"}
 
 
@@ -144,8 +150,8 @@ def mark_expected_failures(results: Sequence[Result], expected: Mapping[str, Exp
     for name, failure in expected.items():
         if name not in used or (failure.strict == "some" and name not in failing):
             nothing = "none of its results does" if name in used else "no result has this id"
-            in_a_format = name not in used and any(matching(r.id.partition("/")[2], (name,)) for r in results)
-            remedy = "ids begin with the format here" if in_a_format else "remove it from the expected failures"
+            lacks = name not in used and lacks_its_run(name, (r.id for r in results))
+            remedy = "ids begin with the format here" if lacks else "remove it from the expected failures"
             why = f"expected to fail, but {nothing}; {remedy}"
             out.append(Result(name, "", OUT_OF_DATE, "fail", None, None, None, why))
     return out

@@ -78,9 +78,9 @@ def _about(ids: Sequence[str]) -> list[Claim]:
     """The claims with all of some words, such as ``hard negatives``; none where one of the words looks like an id."""
     if not ids or any(any(map(str.isdigit, word)) for word in ids):
         return []
+    sources = _sources()
     texts = {
-        id: f"{one.title} {one.published} {one.repaired} {_sources()[id]}".casefold()
-        for id, one in prove.claims().items()
+        id: f"{one.title} {one.published} {one.repaired} {sources[id]}".casefold() for id, one in prove.claims().items()
     }
     if not (found := [id for id, text in texts.items() if all(word.casefold() in text for word in ids)]):
         msg = f"no claim has {' and '.join(map(repr, ids))} in its words or its source; `nceref claims` lists them all"

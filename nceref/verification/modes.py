@@ -105,9 +105,11 @@ def _of_one_object(probe: Probe, case: Probe, constructed: Iterable[str]) -> Pro
 def _right_part(observation: Observation) -> Observation | None:
     """The value and the gradients that are right; None where the value is wrong, or every gradient."""
     failed = {r.quantity for r in judge(observation) if r.status not in ("pass", "skip")}
-    wrong = {quantity.split(".")[1] for quantity in failed if quantity.startswith("grad.")}
+    if not all(quantity.startswith("grad.") for quantity in failed):
+        return None
+    wrong = {quantity.split(".")[1] for quantity in failed}
     grads = {name: g for name, g in observation.outcome.grads.items() if name not in wrong}
-    if len(wrong) < len({quantity.removesuffix(".finite") for quantity in failed}) or (wrong and not grads):
+    if wrong and not grads:
         return None
     return replace(observation, outcome=replace(observation.outcome, grads=grads))
 
@@ -150,7 +152,10 @@ def _result(name: str, probe: Probe, status: Status, why: str) -> Result:
 
 
 def _upstream(probe: Probe, others: Sequence[Probe]) -> Made:
-    """The case with upstream gradients that are powers of two, so that the plain bound holds; None on a kink."""
+    """The case with upstream gradients that are powers of two, so that the plain bound holds.
+
+    None where no gradient is large enough to show them, as on a kink.
+    """
     if probe.bounds is None or not _shows(Observation(probe, Outcome(probe.value, probe.grads))):
         return None
     if probe.reduction == "none":

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nceref.cases.expected_failures import OUT_OF_DATE, first_matching, in_use, matching
+from nceref.cases.expected_failures import OUT_OF_DATE, first_matching, in_use, lacks_its_run, matching
 from nceref.errors import NcerefError
 from nceref.output.text import printable, shown
 from nceref.output.words import alike, as_code, counted, did_you_mean, out_of
@@ -225,9 +225,12 @@ def outdated(entry: ManifestTarget, report: Report) -> dict[str, str]:
             expected = f"{as_code(id)} is expected to fail ({shown(entry.expected[id].reason)})"
             out[id] = f"{entry.place_of(id)}: {expected}, but no result of it fails; remove it"
         else:
-            of_a_run = any(matching(each.partition("/")[2], (id,)) for each in judged)
             meant = did_you_mean(alike(id, judged)[:2], as_code) or "remove it"
-            meant = f"ids begin with the format here; write {as_code(f'*/{id}')}, or `dtypes`" if of_a_run else meant
+            meant = (
+                f"ids begin with the format here; write {as_code(f'*/{id}')}, or `dtypes`"
+                if lacks_its_run(id, judged)
+                else meant
+            )
             out[id] = f"{entry.place_of(id)}: no result that is judged has the id {as_code(id)}; {meant}"
     # An expected failure whose results pass, all or some of them.
     passed = Counter(first_matching(r.id, entry.ids) for r in report.results if r.status == "xpass")
