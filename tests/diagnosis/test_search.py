@@ -217,6 +217,16 @@ def smoothed(logits, target, temperature, share=0.1, **_):
     return -np.sum((1 - share) * log_p[np.arange(len(s)), target] + share * np.mean(log_p, axis=1))
 
 
+def test_a_missing_temperature_is_named_beside_other_rows():
+    def of_raw_points(x, t, **_):
+        i, j = np.triu_indices(len(x), 1)
+        return np.log(np.mean(np.exp(-np.sum((x[i] - x[j]) ** 2, axis=1))))
+
+    probes = [p for p in corpus(get_loss("uniformity").declaration, {}, suite="quick") if not p.skip]
+    found = explanations([Observation(p, Outcome(float(of_raw_points(**p.inputs)))) for p in probes])
+    assert found[0].ids == ("rows-not-normalized", "temperature-missing")
+
+
 @pytest.mark.parametrize(
     ("name", "target", "ids"),
     [

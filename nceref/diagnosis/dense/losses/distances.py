@@ -36,9 +36,7 @@ def _apart(inputs, deviations):
     between = _of_pairs(x[..., :, None, :], x, 1) - _of_pairs(x[..., None, :, :], x, -1)
     off = ~np.eye(x.shape[-2], dtype=bool)
     diagonal = inputs["include_diagonal"] or "diagonal-included" in deviations
-    t = {"temperature-missing": 1.0}.get(
-        next(iter(deviations), ""), inputs["t"] * deviations.get("temperature-off-by-a-factor", 1)
-    )
+    t = 1.0 if "temperature-missing" in deviations else inputs["t"] * deviations.get("temperature-off-by-a-factor", 1)
     return np.sum(between * between, axis=-1), off | diagonal, t
 
 
