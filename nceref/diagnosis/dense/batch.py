@@ -6,7 +6,7 @@ deviations it is the reference. Arrays may be the variables of a tape, for gradi
 branch, goes by the numbers, and what is detached is a constant.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,15 +102,8 @@ class DenseBatch:
 
     def above(self, *others: "DenseBatch") -> "DenseBatch":
         """Directions below one another: rows, and the weights and labels that a mean may need."""
-        if not others:
-            return self
-        every = (self, *others)
         kept = ("own", "positives", "candidates", "labels")
-        stages = [name for name in ("similarities", "positives", "rows") if name in self.done]
-        done = {name: np.concatenate([batch[name] for batch in every]) for name in stages}
-        return self._changed(
-            {**{name: np.concatenate([getattr(batch, name) for batch in every]) for name in kept}, "done": done}
-        )
+        return _joined((self, *others), kept, ("similarities", "positives", "rows")) if others else self
 
     def _changed(self, fields: Mapping[str, Any]) -> "DenseBatch":
         # As `replace`, which takes ten times as long.
@@ -161,6 +154,30 @@ class DenseBatch:
     def negatives(self) -> Array:
         """Candidates that are no positives, and not the anchor."""
         return (self.positives <= 0) & self.candidates & ~self.own
+
+
+_OF_ROWS = ("own", "positives", "candidates", "labels", "same_view", "in_queue", "excluded", "centers")
+
+
+def by_row(batches: Sequence[DenseBatch]) -> DenseBatch:
+    """Batches of one loss and one size below one another, for stages that do each row by itself."""
+    return _joined(batches, _OF_ROWS, tuple(batches[0].done)) if len(batches) > 1 else batches[0]
+
+
+def _joined(batches: Sequence[DenseBatch], kept: Sequence[str], stages: Sequence[str]) -> DenseBatch:
+    first, size = batches[0], len(batches[0].own)
+    fields = {name: _below([getattr(w, name) for w in batches], size) for name in kept}
+    done = {name: _below([w[name] for w in batches], size) for name in stages if name in first.done}
+    return first._changed({**fields, "done": done})
+
+
+def _below(parts: Sequence[Any], size: int) -> Any:
+    """Results below one another: arrays, several arrays of each, or numbers that hold for each of `size` rows."""
+    if isinstance(parts[0], tuple):
+        return tuple(_below(each, size) for each in zip(*parts, strict=True))
+    if parts[0] is None:
+        return None
+    return np.concatenate(parts) if np.ndim(parts[0]) else np.repeat(parts, size)
 
 
 def flat(x: Array) -> Array:

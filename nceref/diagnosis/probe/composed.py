@@ -73,6 +73,7 @@ class _Search:
 
 def _searches(calls: Calls, loss: Loss, settings: Mapping[str, Any], kept: list[_Search]) -> Iterator[_Search]:
     usual, large = (*SIZES, *MORE, *TRAINED), (*LARGE, *MORE, *SIZES)
+    count = 0
     for sizes, most in ((usual, EFFORT), (large, EFFORT_OF_LARGE)):
         for given in _variants(loss, settings):
             try:
@@ -81,10 +82,18 @@ def _searches(calls: Calls, loss: Loss, settings: Mapping[str, Any], kept: list[
                 continue
             # What no case shows is looked for on larger ones.
             if batches and _departs(batches[0]):
-                kept.append(_Search(given, batches, most))
-                yield kept[-1]
-                if len(kept) == _SEARCHES:
+                count += 1
+                # A setting that changes no number, such as what becomes of anchors that no call has, shows nothing new.
+                if _numbers(batches) not in [_numbers(one.batches) for one in kept]:
+                    kept.append(_Search(given, batches, most))
+                    yield kept[-1]
+                if count == _SEARCHES:
                     return
+
+
+def _numbers(batches: Sequence[TargetCall]) -> list[tuple[float, float]]:
+    """What the target and the reference gave."""
+    return [(b.y, b.reference) for b in batches]
 
 
 def _formulas(

@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import groupby, islice
 from math import log2
 from typing import Any
 
 import numpy as np
 
-from nceref.diagnosis.dense.batch import DenseBatch
+from nceref.diagnosis.dense.batch import DenseBatch, by_row
 from nceref.diagnosis.dense.ways.way import REAL, Stage
 from nceref.diagnosis.probe.expressions import Expression, Product, expression_of, has_expression, value_of
 from nceref.diagnosis.roots import Solver
@@ -24,6 +25,8 @@ _ENOUGH = 4
 """Calls from which on it is known whether a constant is any expression, and on which arrays that are equal are one."""
 _ENTRIES = 2000
 """Pairs of rows whose numbers take as long as what every evaluation of a stage takes."""
+_AT_ONCE = 20_000
+"""Pairs of rows that go through the stages at once: more would leave the cache of a processor."""
 SURPRISE = 8.0
 """Bits by which the calls must say more than what tells one of the combinations that were tried from the others."""
 _REFUSED = (ValueError, IndexError, KeyError, FloatingPointError, ZeroDivisionError, OverflowError, TypeError)
@@ -64,16 +67,21 @@ class TargetCall:
         known = next((items[:m] for m in (1, 0) if items[:m] in self._kept), None)
         stages = [self.directions] if known is None else self._kept[known]
         start = 0 if known is None else items[len(known)][0] if len(items) > len(known) else last
-        out = [*stages[: start + 1]]
-        made = out[-1]
-        self.effort += (last - start) * sum(1 + w.own.size / _ENTRIES for w in made)
-        for k in range(start, last):
-            way = self.stages[k].ways[choice.get(k, 0)]
-            made = [w.after(self.stages[k].name, way.of(w, c)) for w in made]
-            out.append(made)
+        out = [*stages[:start], *self._through(stages[start], choice, start, last, c)]
         if keep:
             self._kept[items] = out
-        return made[0].above(*made[1:])
+        return out[-1][0].above(*out[-1][1:])
+
+    def _through(
+        self, batches: Sequence[DenseBatch], choice: Choice, start: int, stop: int, c: float = 1.0
+    ) -> list[Sequence[DenseBatch]]:
+        """What is on hand before the stage `start`, and after each stage from it on."""
+        self.effort += (stop - start) * sum(1 + w.own.size / _ENTRIES for w in batches)
+        out = [batches]
+        for k in range(start, stop):
+            way = self.stages[k].ways[choice.get(k, 0)]
+            out.append([w.after(self.stages[k].name, way.of(w, c)) for w in out[-1]])
+        return out
 
     def tried(self, choice: Choice, c: float = 1.0) -> float:
         """The value with these ways; NaN where one does not fit the shapes."""
@@ -93,6 +101,56 @@ class TargetCall:
     def after(self, k: int, n: int, c: float = 1.0) -> list[Any]:
         """What one way of a stage gives, in each direction; all before it is as in the reference."""
         return [self.stages[k].ways[n].of(w, c) for w in self._kept[()][k]]
+
+    def rows(self, choice: Choice, k: int, numbers: Sequence[int]) -> tuple[list[int], Any]:
+        """Row losses with each of some ways of a stage beside a choice that is kept: those that fit, (ways, rows).
+
+        What all of them give is one batch from where on the reference does each row by itself.
+        """
+        start = max(k + 1, self._by_rows)
+        made = dict(self._with_each(choice, k, numbers, start))
+        alike: dict[Any, list[int]] = {}
+        for n, batches in made.items():
+            alike.setdefault(_shapes(batches[0], self.stages[k:start]), []).append(n)
+        few = max(_AT_ONCE // sum(w.own.size for w in self.directions), 1)
+        out: dict[int, Any] = {}
+        for group in (found[at : at + few] for found in alike.values() for at in range(0, len(found), few)):
+            try:
+                joined = [by_row(each) for each in zip(*(made[n] for n in group), strict=True)]
+                done = self._through(joined, {}, start, len(self.stages) - 1)[-1]
+                parts = [w["rows"].reshape(len(group), -1) for w in done]
+            except _REFUSED:
+                continue
+            out.update(zip(group, np.concatenate(parts, axis=1), strict=True))
+        return sorted(out), np.array([out[n] for n in sorted(out)])
+
+    def _with_each(
+        self, choice: Choice, k: int, numbers: Iterable[int], stop: int
+    ) -> Iterator[tuple[int, Sequence[DenseBatch]]]:
+        """What is on hand before the stage `stop` with each way of another one that fits the shapes."""
+        before = self._kept[tuple(sorted(choice.items()))][k]
+        for n in numbers:
+            try:
+                yield n, self._through(before, {k: n}, k, stop)[-1]
+            except _REFUSED:
+                continue
+
+    @cached_property
+    def _by_rows(self) -> int:
+        """The first stage from which on the reference does each row by itself, whatever was done before."""
+        for k in range(len(self.stages) - 2, 0, -1):
+            ways = ((other, n) for other in range(k) for n in range(min(4, len(self.stages[other].ways))))
+            made = [batches[0] for other, n in ways for _, batches in self._with_each({}, other, [n], k)]
+            made = [w for w in made if _shapes(w, self.stages[:k]) == _shapes(made[0], self.stages[:k])]
+            of = self.stages[k].ways[0].of
+            apart = [of(w, 1.0) for w in made]
+            try:
+                joined = of(by_row(made), 1.0)
+            except _REFUSED:
+                return k + 1
+            if not _are_rows_of(joined, apart):
+                return k + 1
+        return 1
 
     def forget(self, choice: Choice) -> None:
         """Drop what was kept of a choice."""
@@ -133,6 +191,32 @@ def _linear(stages: Sequence[Stage]) -> tuple[tuple[int, int], ...]:
     return tuple((n, c) for n, way in ways if way.linear for c in (INTEGERS if way.constant else (1,)))
 
 
+def _shapes(batch: DenseBatch, stages: Sequence[Stage]) -> tuple[Any, ...]:
+    """The shapes of what some stages gave."""
+    return tuple(np.shape(x) for stage in stages for x in _arrays(batch[stage.name]))
+
+
+def _arrays(result: Any) -> tuple[Any, ...]:
+    """What a stage gave, which may be one array or several."""
+    return result if isinstance(result, tuple) else (result,)
+
+
+def _are_rows_of(joined: Any, apart: Sequence[Any]) -> bool:
+    """Whether a stage gave to several batches at once what it gives to each."""
+    for x, *each in zip(_arrays(joined), *map(_arrays, apart), strict=True):
+        parts = np.stack(each)
+        # A number stands for all rows.
+        shape = (len(apart), -1) if parts.ndim == 1 else parts.shape
+        wide = parts[:, None] if parts.ndim == 1 else parts
+        try:
+            whole = np.reshape(x, shape) if np.ndim(x) else x
+        except ValueError:
+            return False
+        if not np.allclose(whole, wide, rtol=1e-12, atol=0, equal_nan=True):
+            return False
+    return True
+
+
 def effort(calls: Sequence[TargetCall]) -> float:
     """What was spent on some calls, in evaluations of a stage."""
     return sum(b.effort for b in calls)
@@ -153,23 +237,34 @@ def one_change(calls: Sequence[TargetCall], most: float) -> Iterator[Replacement
 
 
 def _fitting(
-    calls: Sequence[TargetCall], candidates: Iterable[tuple[Choice, int]], least: int = 1
+    calls: Sequence[TargetCall], choice: Choice, lasts: Iterable[tuple[int, int]], c: float = 1
 ) -> Iterator[Replacement]:
-    """Those choices, each with an integer, that predict all calls; `least`: changes of them."""
-    stages = calls[0].stages
-    for choice, c in candidates:
-        if len(choice) >= least and all(b.agrees(b.tried(choice, c)) for b in calls):
-            has = any(stages[k].ways[n].constant for k, n in choice.items())
-            yield Replacement(tuple(sorted(choice.items())), (Product(float(c)),) if has else None)
+    """A choice with those ways of the last stage, each with an integer, that predict all calls; `c`: of the choice."""
+    stages, left = calls[0].stages, list(lasts)
+    # The first call was mostly looked at before.
+    for b in (*calls[1:], calls[0]):
+        if left:
+            try:
+                batch = b.before(choice, c)
+            except _REFUSED:
+                return
+            left = [(n, number) for n, number in left if b.agrees(b.reduced(batch, n, number))]
+    for n, number in left:
+        changes = tuple(sorted({**choice, **({len(stages) - 1: n} if n else {})}.items()))
+        has = any(stages[k].ways[way].constant for k, way in changes)
+        yield Replacement(changes, (Product(float(number)),) if has else None)
 
 
 def _single(calls: Sequence[TargetCall]) -> Iterator[Replacement]:
     # What is done to rows says more than which weights would do the same.
+    last = len(calls[0].stages) - 1
     for k, stage in reversed(list(enumerate(calls[0].stages))):
         for n, way in stage.alone:
             if n and way.constant != REAL:
-                fits = _fitting(calls, (({k: n}, c) for c in (INTEGERS if way.constant else (1,))))
-                yield from list(fits)[:1]
+                choice, of_last = ({}, n) if k == last else ({k: n}, 0)
+                numbers = INTEGERS if way.constant else (1,)
+                fits = (fit for c in numbers for fit in _fitting(calls, choice, [(of_last, c)], c))
+                yield from islice(fits, 1)
 
 
 def _switched(calls: Sequence[TargetCall]) -> Iterator[Replacement]:
@@ -249,35 +344,40 @@ def several_changes(calls: Sequence[TargetCall], most: float) -> Iterator[Replac
     with np.errstate(all="ignore"):
         # One way with all that the last stage makes of it, before two ways with all that it makes of them.
         for k, n, c in _atoms(stages):
-            yield from _fitting(calls, _with_last(calls[0], {k: n}, c, True), 2)
+            lasts = _lasts(calls[0], {k: n}, c, bool(stages[k].ways[n].constant))
+            yield from _fitting(calls, {k: n}, [last for last in lasts if last[0]], c)
         yield from _pairs(calls, most)
 
 
 def _pairs(calls: Sequence[TargetCall], most: float) -> Iterator[Replacement]:
-    first, last = calls[0], len(calls[0].stages) - 1
-    kinds = _different(calls)
-    three: list[tuple[Choice, int]] = []
+    """Two ways of different stages, at once; then these with another way of the last stage, or with a third one."""
+    first, linear = calls[0], _linear(calls[0].stages)
+    kinds, names = _different(calls), {stage.name: k for k, stage in enumerate(first.stages)}
+    three: list[Replacement] = []
     # Later stages cost least.
-    for k, n in reversed(kinds):
+    for k, n in ((k, n) for k in reversed(kinds) for n in reversed(kinds[k])):
         if effort(calls) > most:
             break
         try:
             first.before({k: n}, keep=True)
         except _REFUSED:
             continue
-        rows: dict[int, list[tuple[int, Any]]] = {}
-        for other, m in kinds:
-            if k < other < last:
-                fits = list(_with_last(first, {k: n, other: m}, rows=rows.setdefault(other, [])))
-                three += [fit for fit in fits if len(fit[0]) > 2]
-                yield from _fitting(calls, [fit for fit in fits if len(fit[0]) == 2])
-        three += _added(first, {k: n}, rows)
+        rows: dict[int, tuple[Sequence[int], Any]] = {}
+        for other in kinds:
+            if k < other:
+                rows[other] = first.rows({k: n}, other, kinds[other]) if linear else (kinds[other], None)
+                for m, lasts in _near(first, {k: n}, other, *rows[other]):
+                    fits = list(_fitting(calls, {k: n, other: m}, lasts))
+                    yield from (fit for fit in fits if len(fit.changes) == 2)
+                    three += [fit for fit in fits if len(fit.changes) > 2]
+        for choice in _added(first, {k: n}, *(names.get(name, -1) for name in ("positives", "denominator")), rows):
+            three += _fitting(calls, choice, [(0, 1)])
         first.forget({k: n})
-    yield from _fitting(calls, sorted(three, key=lambda fit: _length(first.stages, fit[0])))
+    yield from sorted(three, key=lambda fit: _length(first.stages, fit))
 
 
-def _length(stages: Sequence[Stage], choice: Choice) -> int:
-    return sum(len(stages[k].ways[n].text) for k, n in choice.items())
+def _length(stages: Sequence[Stage], fit: Replacement) -> int:
+    return sum(len(stages[k].ways[n].text) for k, n in fit.changes)
 
 
 def _atoms(stages: Sequence[Stage]) -> Iterator[tuple[int, int, int]]:
@@ -288,9 +388,10 @@ def _atoms(stages: Sequence[Stage]) -> Iterator[tuple[int, int, int]]:
                 yield from ((k, n, c) for c in (INTEGERS if way.constant else (1,)))
 
 
-def _different(calls: Sequence[TargetCall]) -> list[tuple[int, int]]:
+def _different(calls: Sequence[TargetCall]) -> dict[int, list[int]]:
     """Ways without a constant, of all stages but the last: of those that are the same numbers on some calls, one."""
-    out, stages = [], calls[0].stages
+    out: dict[int, list[int]] = {}
+    stages = calls[0].stages
     few = sorted(calls, key=lambda b: b.directions[0].own.size)[:_ENOUGH]
     for k, stage in enumerate(stages[:-1]):
         seen = set()
@@ -302,52 +403,67 @@ def _different(calls: Sequence[TargetCall]) -> list[tuple[int, int]]:
                 numbers = [x for b in few for x in b.after(k, n)]
             except _REFUSED:
                 continue
-            arrays = [np.asarray(x, float) for one in numbers for x in (one if isinstance(one, tuple) else (one,))]
+            arrays = [np.asarray(x, float) for one in numbers for x in _arrays(one)]
             key = tuple((x.shape, np.round(x, _DIGITS).tobytes()) for x in arrays)
             if key not in seen and n:
-                out.append((k, n))
+                out.setdefault(k, []).append(n)
             seen.add(key)
-    return sorted(out)
+    return {k: sorted(numbers) for k, numbers in out.items()}
 
 
 _DIGITS = 9
 """Digits after the point in which equal arrays agree."""
 
 
-def _with_last(
-    call: TargetCall, choice: Choice, c: float = 1, curved: bool = False, rows: list[Any] | None = None
-) -> Iterator[tuple[Choice, int]]:
-    """What the last stage makes of a choice, where it is the target's value, with an integer.
+def _lasts(call: TargetCall, choice: Choice, c: float = 1, taken: bool = False) -> list[tuple[int, int]]:
+    """Ways of the last stage, each with an integer, that make the target's value of a choice with the constant `c`.
 
-    `curved`: whether ways are tried that add up no rows; where none does, all are. `rows`: is given the row losses.
+    `taken`: whether the choice has an integer, so that none of them may have another one.
     """
-    last, linear = len(call.stages) - 1, _linear(call.stages)
-    taken = any(call.stages[k].ways[n].constant for k, n in choice.items())
+    last, linear = call.stages[-1], _linear(call.stages)
     try:
         batch = call.before(choice, c)
         near = np.flatnonzero(call.agrees(call.sums(choice) @ batch["rows"])) if linear else ()
     except _REFUSED:
-        return
-    if rows is not None and linear:
-        rows.append((max(choice.items())[1], batch["rows"]))
-    for n, number in (linear[at] for at in near):
-        if not (taken and call.stages[last].ways[n].constant):
-            yield {**choice, **({last: n} if n else {})}, int(c if taken else number)
-    for n, way in call.stages[last].alone if curved or not linear else ():
-        if not (way.linear or way.constant) and call.agrees(call.reduced(batch, n)):
-            yield {**choice, **({last: n} if n else {})}, int(c)
+        return []
+    fits = [linear[at] for at in near if not (taken and last.ways[linear[at][0]].constant)]
+    curved = (n for n, way in last.alone if not (way.linear or way.constant))
+    return [
+        *((n, int(c) if taken else number) for n, number in fits),
+        *((n, int(c)) for n in curved if call.agrees(call.reduced(batch, n))),
+    ]
 
 
-def _added(call: TargetCall, choice: Choice, rows: Mapping[int, list[Any]]) -> Iterator[tuple[Choice, int]]:
+def _near(
+    call: TargetCall, choice: Choice, k: int, numbers: Sequence[int], rows: Any
+) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+    """Other ways of a stage beside a choice, each with what the last stage may make of both, see `_lasts`.
+
+    `numbers`, `rows`: what `TargetCall.rows` gave. Where some ways of the last stage add rows up, others are left out.
+    """
+    linear = _linear(call.stages)
+    if not linear:
+        yield from ((m, _lasts(call, {**choice, k: m})) for m in numbers)
+    elif call.stages[k].name == "positives":
+        for m, of_one in zip(numbers, rows, strict=True):
+            yield m, [linear[at] for at in np.flatnonzero(call.agrees(call.sums({**choice, k: m}) @ of_one))]
+    else:
+        near = np.argwhere(call.agrees(rows @ call.sums(choice).T)) if len(numbers) else ()
+        for place, fits in groupby(near, key=lambda at: int(at[0])):
+            yield numbers[place], [linear[at] for _, at in fits]
+
+
+def _added(
+    call: TargetCall, choice: Choice, k: int, other: int, rows: Mapping[int, tuple[Sequence[int], Any]]
+) -> Iterator[Choice]:
     """A choice with another denominator and other positives: the rows are a difference of what they give.
 
-    `rows`: row losses with one more way of a stage, by the stage's number. What else a row may be fails afterwards.
+    `k`, `other`: the numbers of these stages. `rows`: row losses with one more way of each. What else a row may be
+    fails afterwards.
     """
-    names = {stage.name: k for k, stage in enumerate(call.stages)}
-    first, second = (names.get(name, -1) for name in ("positives", "denominator"))
-    if rows.get(first) and rows.get(second):
-        x, y = (np.array([r for _, r in rows[k]]) for k in (first, second))
+    if k in rows and other in rows and _linear(call.stages):
+        (first, x), (second, y) = rows[k], rows[other]
         total = call.sums({})[0]
         own = float(call.before(choice)["rows"] @ total)
         for p, d in np.argwhere(call.agrees((x @ total)[:, None] + y @ total - own)):
-            yield {**choice, first: rows[first][p][0], second: rows[second][d][0]}, 1
+            yield {**choice, k: first[p], other: second[d]}
