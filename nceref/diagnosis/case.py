@@ -122,18 +122,18 @@ class CaseAnalysis:
         if structure not in self.variants.answers:
             inner = tuple(o for o in structure if o.axis != REDUCED)
             rows = self.rows(inner)
-            deviations = {o.id: o.value for o in structure}
-            with np.errstate(all="ignore"):
-                value = np.atleast_1d(reduced(rows, deviations, self.probe.reduction, self.unit))
+            value = self.reduced(rows, structure)
             self.variants.answers[structure] = value, self._allowed(rows, value)
         return self.variants.answers[structure]
 
-    def value(self, structure: tuple[Option, ...]) -> Array:
-        """Value of a variant, flat; not kept, since solving for a setting goes through hundreds."""
-        deviations = {o.id: o.value for o in structure}
+    def reduced(self, rows: DenseRows, structure: tuple[Option, ...]) -> Array:
+        """Value of a variant from its rows, flat."""
         with np.errstate(all="ignore"):
-            rows = evaluated(self.form, self.inputs, deviations)
-            return np.atleast_1d(reduced(rows, deviations, self.probe.reduction, self.unit))
+            return np.atleast_1d(reduced(rows, {o.id: o.value for o in structure}, self.probe.reduction, self.unit))
+
+    def rows_once(self, structure: tuple[Option, ...]) -> DenseRows:
+        """Row losses of a variant; not kept, since solving for a setting goes through hundreds."""
+        return evaluated(self.form, self.inputs, {o.id: o.value for o in structure})
 
     def _allowed(self, rows: DenseRows, value: Array) -> Array:
         """The bound of the reference, as much larger as the numbers of the variant are."""

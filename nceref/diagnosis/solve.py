@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nceref.diagnosis.case import CaseAnalysis
+from nceref.diagnosis.dense.batch import DenseRows
 from nceref.diagnosis.dense.temperatures import temperature
 from nceref.diagnosis.explanation import scaled_or_shifted
 from nceref.diagnosis.options import Option
@@ -29,7 +30,7 @@ def solved(
     """Temperatures, multiples of them, ceilings and other scalars that would give the value of a case.
 
     `analyses`: all finite cases; those whose value is wrong and known precisely are solved. `beside`: conventions that
-    the value has as well. `known`: values of variants, which other factors multiply. Each: candidates only:
+    the value has as well. `known`: what variants are, with other conventions beside them too. Each: candidates only:
     whether one fits the other cases is not looked at.
     """
     precise = _precise(analyses)
@@ -165,22 +166,34 @@ def _roots(
     room *= max(1.0, abs(target / float(analysis.reference[0]))) if beside and analysis.reference[0] else 1.0
 
     outside = [o for o in beside if o.axis in ("factor", "offset")]
-    inside = [o for o in beside if o not in outside]
+    inside = tuple(o for o in beside if o not in outside)
+    grid = [float(x) for x in grid]
+
+    def gaps(values: Any) -> Any:
+        for one in outside:
+            values, _ = scaled_or_shifted(analysis, one, values, 0.0)
+        return values - target
+
+    def value(x: float, rows: DenseRows) -> float:
+        return float(analysis.reduced(rows, (*inside, option(x)))[0])
 
     def off(x: float) -> float:
-        structure = tuple(sorted((*inside, option(x)), key=lambda o: o.rank))
-        if structure not in known:
-            known[structure] = analysis.value(structure)
-        value = known[structure]
-        for one in outside:
-            value, _ = scaled_or_shifted(analysis, one, value, 0.0)
-        return float(value[0]) - target
+        return float(gaps(value(x, analysis.rows_once((option(x),)))))
+
+    def on_grid() -> list[float]:
+        # Conventions beside the setting change nothing in the rows.
+        setting = option(grid[0]), option(grid[-1])
+        if setting not in known:
+            known[setting] = [analysis.rows_once((option(x),)) for x in grid]
+        if (setting, inside) not in known:
+            known[setting, inside] = np.array([value(x, rows) for x, rows in zip(grid, known[setting], strict=True)])
+        return [float(x) for x in gaps(known[setting, inside])]
 
     def within(root: float) -> float:
         hidden = takewhile(lambda share: all(abs(off(root * (1 + s))) <= room for s in (share, -share)), _SHARES)
         return max(hidden, default=0.0)
 
-    solver = Solver(off, [float(x) for x in grid], 4 * room)
-    if sum(solver.gap(x) == 0 for x in solver.grid) > 2:
+    solver = Solver(off, grid, 4 * room, whole=on_grid)
+    if sum(gap == 0 for gap in solver.gaps) > 2:
         return []
     return [(root, within(root)) for root in solver.roots()]

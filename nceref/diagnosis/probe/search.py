@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import groupby, islice
+from itertools import islice
 from math import log2
 from typing import Any
 
 import numpy as np
 
 from nceref.diagnosis.dense.batch import DenseBatch, by_row
-from nceref.diagnosis.dense.ways.way import REAL, Stage
+from nceref.diagnosis.dense.ways.way import INTEGER, REAL, Stage, Way
 from nceref.diagnosis.probe.expressions import Expression, Product, expression_of, has_expression, value_of
 from nceref.diagnosis.roots import Solver
 
@@ -34,6 +34,8 @@ _REFUSED = (ValueError, IndexError, KeyError, FloatingPointError, ZeroDivisionEr
 
 Choice = Mapping[int, int]
 """The number of the way of each stage that is not done as in the reference."""
+Chosen = tuple[int, float]
+"""The number of a way of one stage, and its constant."""
 
 
 @dataclass(frozen=True)
@@ -102,45 +104,59 @@ class TargetCall:
         """What one way of a stage gives, in each direction; all before it is as in the reference."""
         return [self.stages[k].ways[n].of(w, c) for w in self._kept[()][k]]
 
-    def rows(self, choice: Choice, k: int, numbers: Sequence[int]) -> tuple[list[int], Any]:
+    def rows(self, choice: Choice, k: int, ways: Iterable[Chosen]) -> tuple[list[Chosen], Any]:
         """Row losses with each of some ways of a stage beside a choice that is kept: those that fit, (ways, rows).
 
-        What all of them give is one batch from where on the reference does each row by itself.
+        What all of them give is one batch from where on the reference does each row by itself. Without rows where the
+        last stage adds none up.
         """
-        start = max(k + 1, self._by_rows)
-        made = dict(self._with_each(choice, k, numbers, start))
-        alike: dict[Any, list[int]] = {}
-        for n, batches in made.items():
-            alike.setdefault(_shapes(batches[0], self.stages[k:start]), []).append(n)
+        if not _linear(self.stages):
+            return [*ways], None
+        start, size = max(k + 1, self._by_rows), sum(len(w.own) for w in self.directions)
+        made = dict(self._with_each(choice, k, ways, start))
+        alike: dict[Any, list[Chosen]] = {}
+        for one, batches in made.items():
+            alike.setdefault(_shapes(batches[0], self.stages[k:start]), []).append(one)
         few = max(_AT_ONCE // sum(w.own.size for w in self.directions), 1)
-        out: dict[int, Any] = {}
+        out: dict[Chosen, Any] = {}
         for group in (found[at : at + few] for found in alike.values() for at in range(0, len(found), few)):
             try:
-                joined = [by_row(each) for each in zip(*(made[n] for n in group), strict=True)]
+                joined = [by_row(each) for each in zip(*(made[one] for one in group), strict=True)]
                 done = self._through(joined, {}, start, len(self.stages) - 1)[-1]
-                parts = [w["rows"].reshape(len(group), -1) for w in done]
+                rows = np.concatenate([w["rows"].reshape(len(group), -1) for w in done], axis=1)
             except _REFUSED:
                 continue
-            out.update(zip(group, np.concatenate(parts, axis=1), strict=True))
-        return sorted(out), np.array([out[n] for n in sorted(out)])
+            out.update(zip(group, rows.reshape(len(group), size), strict=True))
+        fit = [one for one in made if one in out]
+        return fit, np.array([out[one] for one in fit]).reshape(-1, size)
 
     def _with_each(
-        self, choice: Choice, k: int, numbers: Iterable[int], stop: int
-    ) -> Iterator[tuple[int, Sequence[DenseBatch]]]:
+        self, choice: Choice, k: int, ways: Iterable[Chosen], stop: int
+    ) -> Iterator[tuple[Chosen, Sequence[DenseBatch]]]:
         """What is on hand before the stage `stop` with each way of another one that fits the shapes."""
         before = self._kept[tuple(sorted(choice.items()))][k]
-        for n in numbers:
+        for n, c in ways:
             try:
-                yield n, self._through(before, {k: n}, k, stop)[-1]
+                yield (n, c), self._through(before, {k: n}, k, stop, c)[-1]
             except _REFUSED:
                 continue
+
+    def with_constants(self, choice: Choice, constants: Sequence[float]) -> list[float]:
+        """The value with a way and each of some constants; the last stage is as in the reference, or adds rows up."""
+        last, linear = len(self.stages) - 1, _linear(self.stages)
+        (k, n), end = min(choice.items()), (choice.get(last, 0), 1)
+        if k == last or end not in linear:
+            return [self.tried(choice, c) for c in constants]
+        fit, rows = self.rows({}, k, [(n, c) for c in constants])
+        values = dict(zip(fit, rows @ self.sums({})[linear.index(end)], strict=True))
+        return [float(values.get((n, c), np.nan)) for c in constants]
 
     @cached_property
     def _by_rows(self) -> int:
         """The first stage from which on the reference does each row by itself, whatever was done before."""
         for k in range(len(self.stages) - 2, 0, -1):
-            ways = ((other, n) for other in range(k) for n in range(min(4, len(self.stages[other].ways))))
-            made = [batches[0] for other, n in ways for _, batches in self._with_each({}, other, [n], k)]
+            few = ((other, [(n, 1) for n, _ in self.stages[other].alone[:4]]) for other in range(k))
+            made = [batches[0] for other, ways in few for _, batches in self._with_each({}, other, ways, k)]
             made = [w for w in made if _shapes(w, self.stages[:k]) == _shapes(made[0], self.stages[:k])]
             of = self.stages[k].ways[0].of
             apart = [of(w, 1.0) for w in made]
@@ -188,7 +204,12 @@ class TargetCall:
 def _linear(stages: Sequence[Stage]) -> tuple[tuple[int, int], ...]:
     """Ways of the last stage that add the rows up with weights, each with every constant."""
     ways = enumerate(stages[-1].ways)
-    return tuple((n, c) for n, way in ways if way.linear for c in (INTEGERS if way.constant else (1,)))
+    return tuple((n, c) for n, way in ways if way.linear for c in _integers(way))
+
+
+def _integers(way: Way) -> Sequence[int]:
+    """What is tried as the constant of a way: 1 where it has none, nothing where it is solved for."""
+    return {INTEGER: INTEGERS, REAL: ()}.get(way.constant, (1,))
 
 
 def _shapes(batch: DenseBatch, stages: Sequence[Stage]) -> tuple[Any, ...]:
@@ -237,7 +258,7 @@ def one_change(calls: Sequence[TargetCall], most: float) -> Iterator[Replacement
 
 
 def _fitting(
-    calls: Sequence[TargetCall], choice: Choice, lasts: Iterable[tuple[int, int]], c: float = 1
+    calls: Sequence[TargetCall], choice: Choice, lasts: Iterable[Chosen], c: float = 1
 ) -> Iterator[Replacement]:
     """A choice with those ways of the last stage, each with an integer, that predict all calls; `c`: of the choice."""
     stages, left = calls[0].stages, list(lasts)
@@ -260,11 +281,9 @@ def _single(calls: Sequence[TargetCall]) -> Iterator[Replacement]:
     last = len(calls[0].stages) - 1
     for k, stage in reversed(list(enumerate(calls[0].stages))):
         for n, way in stage.alone:
-            if n and way.constant != REAL:
-                choice, of_last = ({}, n) if k == last else ({k: n}, 0)
-                numbers = INTEGERS if way.constant else (1,)
-                fits = (fit for c in numbers for fit in _fitting(calls, choice, [(of_last, c)], c))
-                yield from islice(fits, 1)
+            choice, of_last = ({}, n) if k == last else ({k: n}, 0)
+            fits = (fit for c in _integers(way) for fit in _fitting(calls, choice, [(of_last, c)], c))
+            yield from islice(fits, 1 if n else 0)
 
 
 def _switched(calls: Sequence[TargetCall]) -> Iterator[Replacement]:
@@ -331,7 +350,14 @@ def _holds(calls: Sequence[TargetCall], choice: Choice, expression: Expression) 
 
 def _solver(call: TargetCall, choice: Choice) -> Solver:
     """The constants of a way with which the value of one call is the target's."""
-    return Solver(lambda c: call.tried(choice, c) - call.y, _GRID, call.room, _NEAR, points=True)
+    return Solver(
+        lambda c: call.tried(choice, c) - call.y,
+        _GRID,
+        call.room,
+        _NEAR,
+        points=True,
+        whole=lambda: [y - call.y for y in call.with_constants(choice, _GRID)],
+    )
 
 
 def several_changes(calls: Sequence[TargetCall], most: float) -> Iterator[Replacement]:
@@ -342,35 +368,37 @@ def several_changes(calls: Sequence[TargetCall], most: float) -> Iterator[Replac
     if sum(b.bits for b in calls) < log2(tried + 1) + SURPRISE:
         return
     with np.errstate(all="ignore"):
+        for b in calls:
+            b.before({}, keep=True)
         # One way with all that the last stage makes of it, before two ways with all that it makes of them.
-        for k, n, c in _atoms(stages):
-            lasts = _lasts(calls[0], {k: n}, c, bool(stages[k].ways[n].constant))
-            yield from _fitting(calls, {k: n}, [last for last in lasts if last[0]], c)
+        for k in reversed(range(len(stages) - 1)):
+            ways = [(n, c) for n, way in stages[k].alone if n for c in _integers(way)]
+            for n, c, lasts in _lasts(calls[0], {}, k, *calls[0].rows({}, k, ways), bent=True):
+                yield from _fitting(calls, {k: n}, [last for last in lasts if last[0]], c)
         yield from _pairs(calls, most)
 
 
 def _pairs(calls: Sequence[TargetCall], most: float) -> Iterator[Replacement]:
     """Two ways of different stages, at once; then these with another way of the last stage, or with a third one."""
-    first, linear = calls[0], _linear(calls[0].stages)
-    kinds, names = _different(calls), {stage.name: k for k, stage in enumerate(first.stages)}
+    first, kinds = calls[0], _different(calls)
     three: list[Replacement] = []
     # Later stages cost least.
-    for k, n in ((k, n) for k in reversed(kinds) for n in reversed(kinds[k])):
+    for k, n in ((at, n) for at, numbers in reversed(kinds.items()) for n in reversed(numbers)):
         if effort(calls) > most:
             break
         try:
             first.before({k: n}, keep=True)
         except _REFUSED:
             continue
-        rows: dict[int, tuple[Sequence[int], Any]] = {}
+        rows = {}
         for other in kinds:
             if k < other:
-                rows[other] = first.rows({k: n}, other, kinds[other]) if linear else (kinds[other], None)
-                for m, lasts in _near(first, {k: n}, other, *rows[other]):
+                rows[first.stages[other].name] = made = first.rows({k: n}, other, [(m, 1) for m in kinds[other]])
+                for m, _, lasts in _lasts(first, {k: n}, other, *made):
                     fits = list(_fitting(calls, {k: n, other: m}, lasts))
                     yield from (fit for fit in fits if len(fit.changes) == 2)
                     three += [fit for fit in fits if len(fit.changes) > 2]
-        for choice in _added(first, {k: n}, *(names.get(name, -1) for name in ("positives", "denominator")), rows):
+        for choice in _added(first, {k: n}, rows):
             three += _fitting(calls, choice, [(0, 1)])
         first.forget({k: n})
     yield from sorted(three, key=lambda fit: _length(first.stages, fit))
@@ -378,14 +406,6 @@ def _pairs(calls: Sequence[TargetCall], most: float) -> Iterator[Replacement]:
 
 def _length(stages: Sequence[Stage], fit: Replacement) -> int:
     return sum(len(stages[k].ways[n].text) for k, n in fit.changes)
-
-
-def _atoms(stages: Sequence[Stage]) -> Iterator[tuple[int, int, int]]:
-    """Ways of all stages but the last, with each integer where they have one; later stages first."""
-    for k in reversed(range(len(stages) - 1)):
-        for n, way in stages[k].alone:
-            if n and way.constant != REAL:
-                yield from ((k, n, c) for c in (INTEGERS if way.constant else (1,)))
 
 
 def _different(calls: Sequence[TargetCall]) -> dict[int, list[int]]:
@@ -415,55 +435,46 @@ _DIGITS = 9
 """Digits after the point in which equal arrays agree."""
 
 
-def _lasts(call: TargetCall, choice: Choice, c: float = 1, taken: bool = False) -> list[tuple[int, int]]:
-    """Ways of the last stage, each with an integer, that make the target's value of a choice with the constant `c`.
+def _lasts(
+    call: TargetCall, choice: Choice, k: int, ways: Sequence[Chosen], rows: Any, bent: bool = False
+) -> Iterator[tuple[int, float, list[Chosen]]]:
+    """Ways of a stage beside a choice, each with what the last stage makes the target's value of, with an integer.
 
-    `taken`: whether the choice has an integer, so that none of them may have another one.
+    `ways`, `rows`: what `TargetCall.rows` gave. `bent`: whether ways of the last stage are tried that add up no rows;
+    where none does, all are.
     """
     last, linear = call.stages[-1], _linear(call.stages)
-    try:
-        batch = call.before(choice, c)
-        near = np.flatnonzero(call.agrees(call.sums(choice) @ batch["rows"])) if linear else ()
-    except _REFUSED:
-        return []
-    fits = [linear[at] for at in near if not (taken and last.ways[linear[at][0]].constant)]
-    curved = (n for n, way in last.alone if not (way.linear or way.constant))
-    return [
-        *((n, int(c) if taken else number) for n, number in fits),
-        *((n, int(c)) for n in curved if call.agrees(call.reduced(batch, n))),
-    ]
+    curved = [n for n, way in last.alone if not (way.linear or way.constant)] if bent or not linear else []
+    ends = [*linear, *((n, 1) for n in curved)]
+    # Weights of rows may depend on who is a positive.
+    together = linear and call.stages[k].name != "positives"
+    for part in [slice(len(ways))] if together else [slice(at, at + 1) for at in range(len(ways))]:
+        choices = [(choice, 1.0)] if together else [({**choice, k: n}, c) for n, c in ways[part]]
+        try:
+            batch = call.before(*choices[0])
+            near = [call.agrees(rows[part] @ call.sums(choices[0][0]).T)] if linear else []
+        except _REFUSED:
+            continue
+        batch = batch.after("rows", rows[part]) if linear else batch
+        near += [np.broadcast_to(call.agrees(call.reduced(batch, n)), len(ways[part]))[:, None] for n in curved]
+        fits = np.hstack(near)
+        for at in map(int, np.flatnonzero(np.any(fits, axis=1))):
+            n, c = ways[part][at]
+            taken = call.stages[k].ways[n].constant
+            found = [ends[end] for end in map(int, np.flatnonzero(fits[at]))]
+            # One constant at most.
+            yield n, c, [(end, c if taken else own) for end, own in found if not (taken and last.ways[end].constant)]
 
 
-def _near(
-    call: TargetCall, choice: Choice, k: int, numbers: Sequence[int], rows: Any
-) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-    """Other ways of a stage beside a choice, each with what the last stage may make of both, see `_lasts`.
-
-    `numbers`, `rows`: what `TargetCall.rows` gave. Where some ways of the last stage add rows up, others are left out.
-    """
-    linear = _linear(call.stages)
-    if not linear:
-        yield from ((m, _lasts(call, {**choice, k: m})) for m in numbers)
-    elif call.stages[k].name == "positives":
-        for m, of_one in zip(numbers, rows, strict=True):
-            yield m, [linear[at] for at in np.flatnonzero(call.agrees(call.sums({**choice, k: m}) @ of_one))]
-    else:
-        near = np.argwhere(call.agrees(rows @ call.sums(choice).T)) if len(numbers) else ()
-        for place, fits in groupby(near, key=lambda at: int(at[0])):
-            yield numbers[place], [linear[at] for _, at in fits]
-
-
-def _added(
-    call: TargetCall, choice: Choice, k: int, other: int, rows: Mapping[int, tuple[Sequence[int], Any]]
-) -> Iterator[Choice]:
+def _added(call: TargetCall, choice: Choice, rows: Mapping[str, tuple[Sequence[Chosen], Any]]) -> Iterator[Choice]:
     """A choice with another denominator and other positives: the rows are a difference of what they give.
 
-    `k`, `other`: the numbers of these stages. `rows`: row losses with one more way of each. What else a row may be
-    fails afterwards.
+    `rows`: row losses with one more way of a stage, by its name. What else a row may be fails afterwards.
     """
-    if k in rows and other in rows and _linear(call.stages):
-        (first, x), (second, y) = rows[k], rows[other]
+    (first, x), (second, y) = (rows.get(name, ((), None)) for name in ("positives", "denominator"))
+    if x is not None and y is not None:
+        k, other = ([stage.name for stage in call.stages].index(name) for name in ("positives", "denominator"))
         total = call.sums({})[0]
         own = float(call.before(choice)["rows"] @ total)
         for p, d in np.argwhere(call.agrees((x @ total)[:, None] + y @ total - own)):
-            yield {**choice, k: first[p], other: second[d]}
+            yield {**choice, k: first[p][0], other: second[d][0]}
