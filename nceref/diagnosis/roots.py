@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, cached_property
-from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -27,41 +27,56 @@ class Solver:
         room: float,
         near: float = 0.0,
         points: bool = False,
-        whole: Callable[[], Sequence[float]] | None = None,
+        whole: Callable[[], Any] | None = None,
     ) -> None:
-        self.grid, self.room, self.near, self.points = grid, room, near, points
+        self.grid, self.room, self.near, self.points = [float(x) for x in grid], room, near, points
         self.gap = cache(f)
         self._whole = whole
 
     @cached_property
-    def gaps(self) -> Sequence[float]:
+    def gaps(self) -> Any:
         """The function at the points of the grid."""
-        return [self.gap(float(x)) for x in self.grid] if self._whole is None else self._whole()
+        return np.array([self.gap(x) for x in self.grid] if self._whole is None else self._whole(), dtype=float)
 
-    def roots(self, start: int = 0, stop: int | None = None) -> Iterator[float]:
-        """Those in a part of the grid."""
-        grid = [float(x) for x in self.grid[start:stop]]
-        gaps = self.gaps[start:stop]
-        if self.points:
-            yield from (x for x, gap in zip(grid, gaps, strict=True) if abs(gap) <= self.room)
-        for (a, b), (fa, fb) in zip(pairwise(grid), pairwise(gaps), strict=True):
-            if np.isfinite(fa) and np.isfinite(fb) and fa * fb <= 0 and fa != fb:
-                root = _root(self.gap, a, b, fa, fb, self.room, self.near * self.room)
-                if root is not None:
-                    yield root
+    def roots(self) -> Iterator[float]:
+        """All of them, those that are points of the grid first."""
+        for k in np.flatnonzero(self._on_points):
+            yield self.grid[k]
+        for k in np.flatnonzero(self._crossings):
+            yield from self._between(int(k))
 
     def nearest(self, c: float) -> float | None:
         """A number itself where it is a root, or the root that is nearest."""
         if abs(self.gap(c)) <= self.room:
             return c
         best = None
-        # Most are near, and few points of the grid are asked then.
-        for far, k in sorted((max(low - c, c - high, 0.0), k) for k, (low, high) in enumerate(pairwise(self.grid))):
+        likely = np.flatnonzero(self._crossings | self._on_points[:-1] | self._on_points[1:])
+        places = [(max(self.grid[k] - c, c - self.grid[k + 1], 0.0), int(k)) for k in likely]
+        for far, k in sorted(places):
             if best is not None and far > abs(best - c):
                 break
-            for root in self.roots(k, k + 2):
+            for root in (*(self.grid[at] for at in (k, k + 1) if self._on_points[at]), *self._between(k)):
                 best = root if best is None or abs(root - c) < abs(best - c) else best
         return best
+
+    @cached_property
+    def _on_points(self) -> Any:
+        return (np.abs(self.gaps) <= self.room) & self.points
+
+    @cached_property
+    def _crossings(self) -> Any:
+        """The gaps between points, beside numbers of different signs."""
+        low, high = self.gaps[:-1], self.gaps[1:]
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.isfinite(low) & np.isfinite(high) & (low * high <= 0) & (low != high)
+
+    def _between(self, k: int) -> Iterator[float]:
+        """The root between two points of the grid."""
+        if self._crossings[k]:
+            (a, b), (fa, fb) = self.grid[k : k + 2], self.gaps[k : k + 2].tolist()
+            root = _root(self.gap, a, b, fa, fb, self.room, self.near * self.room)
+            if root is not None:
+                yield root
 
 
 def _root(

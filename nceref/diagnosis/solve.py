@@ -180,20 +180,20 @@ def _roots(
     def off(x: float) -> float:
         return float(gaps(value(x, analysis.rows_once((option(x),)))))
 
-    def on_grid() -> list[float]:
+    def on_grid() -> Any:
         # Conventions beside the setting change nothing in the rows.
         setting = option(grid[0]), option(grid[-1])
         if setting not in known:
             known[setting] = [analysis.rows_once((option(x),)) for x in grid]
         if (setting, inside) not in known:
             known[setting, inside] = np.array([value(x, rows) for x, rows in zip(grid, known[setting], strict=True)])
-        return [float(x) for x in gaps(known[setting, inside])]
+        return gaps(known[setting, inside])
 
     def within(root: float) -> float:
         hidden = takewhile(lambda share: all(abs(off(root * (1 + s))) <= room for s in (share, -share)), _SHARES)
         return max(hidden, default=0.0)
 
     solver = Solver(off, grid, 4 * room, whole=on_grid)
-    if sum(gap == 0 for gap in solver.gaps) > 2:
+    if np.sum(solver.gaps == 0) > 2:
         return []
     return [(root, within(root)) for root in solver.roots()]

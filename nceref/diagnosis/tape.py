@@ -122,6 +122,17 @@ def edge(x: Any, *names: str, where: Array = None, passes: float = 1.0) -> Any:
     return Variable(x.value, [(x, _same)], _Edge(names, where, passes)) if isinstance(x, Variable) and names else x
 
 
+def edges(x: Any, parts: Callable[[], Mapping[str, Array]], name: str) -> Any:
+    """As `edge` for each of some parts of the entries, which are made only where there is a gradient.
+
+    `parts`: by their names, which stand in the place of ``{}`` in `name`.
+    """
+    if isinstance(x, Variable):
+        for part, where in parts().items():
+            x = edge(x, name.format(part), where=where)
+    return x
+
+
 def joined(x: Any, *others: Any) -> Any:
     """The numbers of one result, whose gradient goes on to others that stand for it as well."""
     return recorded(detached(x), [(one, _same) for one in (x, *others)])

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from nceref.diagnosis.dense.batch import Array, DenseBatch, Deviations, log_add, log_sum_exp
-from nceref.diagnosis.tape import detached, edge, joined
+from nceref.diagnosis.tape import detached, edge, edges, joined
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,9 +33,7 @@ class Denominator:
 def row_denominators(batch: DenseBatch, deviations: Deviations) -> Denominator:
     """The denominator of every row."""
     inside = _inside(batch, deviations)
-    logits = batch.logits
-    for name, pairs in kinds(batch).items():
-        logits = edge(logits, f"{name} in the denominator", where=pairs)
+    logits = edges(batch.logits, partial(kinds, batch), "{} in the denominator")
     logits = edge(logits, "the denominator")
     terms = logits + inside
     extra = _extra_terms(batch, deviations)

@@ -18,7 +18,7 @@ from nceref.diagnosis.dense.batch import (
 from nceref.diagnosis.dense.denominators import Denominator, kinds, masked, row_denominators
 from nceref.diagnosis.dense.temperatures import afterward
 from nceref.diagnosis.features import parts_of_rows
-from nceref.diagnosis.tape import Variable, detached, edge, recorded, stage
+from nceref.diagnosis.tape import Variable, detached, edge, edges, recorded, stage
 
 FORMS = {
     "sum-inside-log": "in",
@@ -53,8 +53,7 @@ def _rows(batch: DenseBatch, deviations: Deviations) -> DenseRows:
         denominator = row_denominators(batch, deviations)
         values, pairs = _head(batch, denominator, deviations)
         values = afterward(values, batch.temperature, deviations) * batch.factor
-    for part, rows in parts_of_rows(len(pairs)).items():
-        values = edge(values, f"the loss of {part}", where=rows)
+    values = edges(values, partial(parts_of_rows, len(pairs)), "the loss of {}")
     values = _weighted_on_the_way_back(values, pairs)
     # Without a positive the head may have made NaN or inf of the row.
     alone = pairs == 0
@@ -97,9 +96,7 @@ def _head(batch: DenseBatch, denominator: Denominator, deviations: Deviations) -
     numerator = edge(batch.numerator, "the numerator")
     log = denominator.log if denominator.log.ndim == batch.logits.ndim else denominator.log[..., None]
     log_p = np.where(positives > 0, _shaped(batch, numerator, log, denominator, deviations), 0.0)
-    largest = positives == np.max(positives, axis=-1, keepdims=True, initial=0.0)
-    for name, pairs in {**kinds(batch), "those of the largest weight": largest, "the others": ~largest}.items():
-        log_p = edge(log_p, f"{name} among the positives", where=pairs)
+    log_p = edges(log_p, partial(_kinds_of_positives, batch, positives), "{} among the positives")
     sideways = batch.form.endswith("sideways")
     if sideways:
         log_p, positives = log_p.T, positives.T
@@ -108,6 +105,11 @@ def _head(batch: DenseBatch, denominator: Denominator, deviations: Deviations) -
     form = next((FORMS[id] for id in deviations if id in FORMS), batch.form.removesuffix(" sideways"))
     form = "exponential" if "logarithm-missing" in deviations else "pooled" if "log-of-mean" in deviations else form
     return _FORMS[form](log_p, positives, weight), total
+
+
+def _kinds_of_positives(batch: DenseBatch, positives: Array) -> dict[str, Array]:
+    largest = positives == np.max(positives, axis=-1, keepdims=True, initial=0.0)
+    return {**kinds(batch), "those of the largest weight": largest, "the others": ~largest}
 
 
 def _joined(log_p: Array, positives: Array) -> Array:

@@ -55,13 +55,13 @@ def tempered(
 
     `similarities`: with ``part`` those that a part of the loss is made of, which its gradient goes through.
     """
-    by, s = inverse_temperature(inputs, deviations), similarities()
+    by, s = inverse_temperature(inputs, deviations), similarities(part="denominator")
     logits = numerator = s * by
     if isinstance(logits, Variable):
         for kind, pairs in (("positives", positives > 0), ("negatives", positives == 0)):
             by = edge(np.broadcast_to(by, s.shape), f"the temperature of the {kind}", where=pairs)
         ways = {part: edge(by, f"the temperature in the {part}") for part in ("denominator", "numerator")}
-        own = {part: similarities(part=part) for part in ways}
+        own = {"denominator": s, "numerator": similarities(part="numerator")}
         logits, numerator = (
             stage(own[part] * each, own[part], "the division by the temperature") for part, each in ways.items()
         )
@@ -70,10 +70,12 @@ def tempered(
         return np.where(positives > 0, logits / times, logits), numerator / times
     if "temperature-missing-on-positive" in deviations:
         everywhere = deviations["temperature-missing-on-positive"] == "everywhere"
-        return (np.where(positives > 0, s, logits) if everywhere else logits), s
+        plain = similarities()
+        return (np.where(positives > 0, plain, logits) if everywhere else logits), plain
     if "temperature-missing-on-negatives" in deviations:
         whole = deviations["temperature-missing-on-negatives"] == "denominator"
-        return (s if whole else np.where(positives > 0, logits, s)), numerator
+        plain = similarities()
+        return (plain if whole else np.where(positives > 0, logits, plain)), numerator
     return logits, numerator
 
 

@@ -61,6 +61,7 @@ class TargetCall:
     effort: float = 0.0
     _kept: dict[tuple[tuple[int, int], ...], list[Sequence[DenseBatch]]] = field(default_factory=dict)
     _sums: dict[int, Any] = field(default_factory=dict)
+    _on_grid: dict[tuple[int, int], Any] = field(default_factory=dict)
 
     def before(self, choice: Choice, c: float = 1.0, keep: bool = False) -> DenseBatch:
         """What is on hand before the last stage; `keep` keeps what the stages gave for choices of one more stage."""
@@ -75,7 +76,7 @@ class TargetCall:
         return out[-1][0].above(*out[-1][1:])
 
     def _through(
-        self, batches: Sequence[DenseBatch], choice: Choice, start: int, stop: int, c: float = 1.0
+        self, batches: Sequence[DenseBatch], choice: Choice, start: int, stop: int, c: Any = 1.0
     ) -> list[Sequence[DenseBatch]]:
         """What is on hand before the stage `start`, and after each stage from it on."""
         self.effort += (stop - start) * sum(1 + w.own.size / _ENTRIES for w in batches)
@@ -141,15 +142,44 @@ class TargetCall:
             except _REFUSED:
                 continue
 
-    def with_constants(self, choice: Choice, constants: Sequence[float]) -> list[float]:
+    def with_constants(self, choice: Choice, constants: Sequence[float]) -> Any:
         """The value with a way and each of some constants; the last stage is as in the reference, or adds rows up."""
         last, linear = len(self.stages) - 1, _linear(self.stages)
         (k, n), end = min(choice.items()), (choice.get(last, 0), 1)
         if k == last or end not in linear:
-            return [self.tried(choice, c) for c in constants]
-        fit, rows = self.rows({}, k, [(n, c) for c in constants])
-        values = dict(zip(fit, rows @ self.sums({})[linear.index(end)], strict=True))
-        return [float(values.get((n, c), np.nan)) for c in constants]
+            return np.array([self.tried(choice, c) for c in constants])
+        if (k, n) not in self._on_grid:
+            self._on_grid.clear()
+            self._on_grid[k, n] = self._rows_with_constants(k, n, constants)
+        return self._on_grid[k, n] @ self.sums({})[linear.index(end)]
+
+    def _rows_with_constants(self, k: int, n: int, constants: Sequence[float]) -> Any:
+        """Row losses with a way and each of some constants, (constants, rows); NaN where it does not fit the shapes."""
+        size, count = sum(len(w.own) for w in self.directions), len(constants)
+        few = max(_AT_ONCE // sum(w.own.size for w in self.directions), 1)
+        parts = [constants[at : at + few] for at in range(0, count, few)]
+        for of_pairs in (True, False):
+            try:
+                rows = np.concatenate([self._at_once(k, n, part, of_pairs) for part in parts]).reshape(count, size)
+                # A way may look at more than its row.
+                apart = [(at, self.before({k: n}, constants[at])["rows"]) for at in (0, count // 2, count - 1)]
+            except _REFUSED:
+                continue
+            if all(np.allclose(rows[at], one, rtol=1e-12, atol=0, equal_nan=True) for at, one in apart):
+                return rows
+        known = dict(zip(*self.rows({}, k, [(n, c) for c in constants]), strict=True))
+        return np.array([known.get((n, c), np.full(size, np.nan)) for c in constants])
+
+    def _at_once(self, k: int, n: int, constants: Sequence[float], of_pairs: bool) -> Any:
+        """Row losses with a way and each of some constants, as arrays beside what is made of pairs or of rows."""
+        out = []
+        for w in self._kept[()][k]:
+            c: Any = np.repeat(constants, len(w.own))
+            done = self._through(
+                [by_row([w] * len(constants))], {k: n}, k, len(self.stages) - 1, c[:, None] if of_pairs else c
+            )
+            out.append(done[-1][0]["rows"].reshape(len(constants), -1))
+        return np.concatenate(out, axis=1)
 
     @cached_property
     def _by_rows(self) -> int:
@@ -356,7 +386,7 @@ def _solver(call: TargetCall, choice: Choice) -> Solver:
         call.room,
         _NEAR,
         points=True,
-        whole=lambda: [y - call.y for y in call.with_constants(choice, _GRID)],
+        whole=lambda: call.with_constants(choice, _GRID) - call.y,
     )
 
 
