@@ -66,6 +66,8 @@ class DenseBatch:
         Class of each anchor and of each candidate, -1 where there is none.
     done : mapping
         What the stages gave, by name, where they are done one by one.
+    height : int
+        The number of anchors of each, where several batches stand below one another; 0: of all.
     """
 
     logits: Array
@@ -92,6 +94,7 @@ class DenseBatch:
     labels: Array = None
     kinds: Array = None
     done: Mapping[str, Any] = field(default_factory=dict)
+    height: int = 0
 
     def __getitem__(self, stage: str) -> Any:
         return self.done[stage]
@@ -138,7 +141,7 @@ class DenseBatch:
     @property
     def i(self) -> Array:
         """Numbers of anchors, a column."""
-        return np.arange(len(self.own))[:, None]
+        return np.arange(len(self.own))[:, None] % (self.height or len(self.own))
 
     @property
     def j(self) -> Array:
@@ -161,7 +164,8 @@ _OF_ROWS = ("own", "positives", "candidates", "labels", "same_view", "in_queue",
 
 def by_row(batches: Sequence[DenseBatch]) -> DenseBatch:
     """Batches of one loss and one size below one another, for stages that do each row by itself."""
-    return _joined(batches, _OF_ROWS, tuple(batches[0].done)) if len(batches) > 1 else batches[0]
+    joined = _joined(batches, _OF_ROWS, tuple(batches[0].done))
+    return joined._changed({"height": len(batches[0].own)})
 
 
 def _joined(batches: Sequence[DenseBatch], kept: Sequence[str], stages: Sequence[str]) -> DenseBatch:

@@ -1,6 +1,7 @@
 """Which ways of doing the stages of a loss predict what a target gives: one, or several in different stages."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import islice
@@ -105,42 +106,44 @@ class TargetCall:
         """What one way of a stage gives, in each direction; all before it is as in the reference."""
         return [self.stages[k].ways[n].of(w, c) for w in self._kept[()][k]]
 
-    def rows(self, choice: Choice, k: int, ways: Iterable[Chosen]) -> tuple[list[Chosen], Any]:
-        """Row losses with each of some ways of a stage beside a choice that is kept: those that fit, (ways, rows).
+    def rows(self, choice: Choice, k: int, ways: Sequence[Chosen]) -> Any:
+        """Row losses with each of some ways of a stage beside a choice that is kept, (ways, rows); NaN where none fit.
 
-        What all of them give is one batch from where on the reference does each row by itself. Without rows where the
-        last stage adds none up.
+        What all of them give is one batch from where on the reference does each row by itself. NaN as well where the
+        last stage adds no rows up.
         """
+        out = np.full((len(ways), self._size), np.nan)
         if not _linear(self.stages):
-            return [*ways], None
-        start, size = max(k + 1, self._by_rows), sum(len(w.own) for w in self.directions)
+            return out
+        start = max(k + 1, self._by_rows)
         made = dict(self._with_each(choice, k, ways, start))
-        alike: dict[Any, list[Chosen]] = {}
-        for one, batches in made.items():
-            alike.setdefault(_shapes(batches[0], self.stages[k:start]), []).append(one)
-        few = max(_AT_ONCE // sum(w.own.size for w in self.directions), 1)
-        out: dict[Chosen, Any] = {}
-        for group in (found[at : at + few] for found in alike.values() for at in range(0, len(found), few)):
-            try:
-                joined = [by_row(each) for each in zip(*(made[one] for one in group), strict=True)]
-                done = self._through(joined, {}, start, len(self.stages) - 1)[-1]
-                rows = np.concatenate([w["rows"].reshape(len(group), -1) for w in done], axis=1)
-            except _REFUSED:
-                continue
-            out.update(zip(group, rows.reshape(len(group), size), strict=True))
-        fit = [one for one in made if one in out]
-        return fit, np.array([out[one] for one in fit]).reshape(-1, size)
+        for group, batches in self._joined(made, k, start):
+            with suppress(*_REFUSED):
+                out[group] = self._rows_of(batches, {}, start, len(group))
+        return out
 
-    def _with_each(
-        self, choice: Choice, k: int, ways: Iterable[Chosen], stop: int
-    ) -> Iterator[tuple[Chosen, Sequence[DenseBatch]]]:
-        """What is on hand before the stage `stop` with each way of another one that fits the shapes."""
-        before = self._kept[tuple(sorted(choice.items()))][k]
-        for n, c in ways:
-            try:
-                yield (n, c), self._through(before, {k: n}, k, stop, c)[-1]
-            except _REFUSED:
-                continue
+    def rows_of_pairs(self, k: int, numbers: Sequence[int], other: int, ways: Sequence[int]) -> Any:
+        """Row losses with each of some ways of a stage and each of some of a later one, (ways, other ways, rows).
+
+        The choices of the first are kept. NaN where two ways do not fit.
+        """
+        out = np.full((len(numbers), len(ways), self._size), np.nan)
+        if not _linear(self.stages):
+            return out
+        apart = np.zeros(len(ways), dtype=bool)
+        for group, batches in self._joined({at: self._kept[(k, n),][other] for at, n in enumerate(numbers)}, k, other):
+            for place, m in enumerate(ways):
+                try:
+                    out[group, place] = self._rows_of(batches, {other: m}, other, len(group))
+                except _REFUSED:
+                    apart[place] = True
+        # A way that looks at more than its row is another one beside others.
+        for at in {0, len(numbers) // 2, len(numbers) - 1}:
+            alone = self.rows({k: numbers[at]}, other, [(m, 1) for m in ways])
+            apart |= ~np.all(np.isclose(out[at], alone, rtol=1e-12, atol=1e-12, equal_nan=True), axis=1)
+        for at, n in enumerate(numbers if np.any(apart) else ()):
+            out[at, apart] = self.rows({k: n}, other, [(ways[place], 1) for place in map(int, np.flatnonzero(apart))])
+        return out
 
     def with_constants(self, choice: Choice, constants: Sequence[float]) -> Any:
         """The value with a way and each of some constants; the last stage is as in the reference, or adds rows up."""
@@ -154,32 +157,50 @@ class TargetCall:
         return self._on_grid[k, n] @ self.sums({})[linear.index(end)]
 
     def _rows_with_constants(self, k: int, n: int, constants: Sequence[float]) -> Any:
-        """Row losses with a way and each of some constants, (constants, rows); NaN where it does not fit the shapes."""
-        size, count = sum(len(w.own) for w in self.directions), len(constants)
-        few = max(_AT_ONCE // sum(w.own.size for w in self.directions), 1)
-        parts = [constants[at : at + few] for at in range(0, count, few)]
+        """Row losses with a way and each of some constants, (constants, rows)."""
+        count = len(constants)
+        # A constant for each pair of rows may be one for each row, and the other way round.
         for of_pairs in (True, False):
-            try:
-                rows = np.concatenate([self._at_once(k, n, part, of_pairs) for part in parts]).reshape(count, size)
-                # A way may look at more than its row.
-                apart = [(at, self.before({k: n}, constants[at])["rows"]) for at in (0, count // 2, count - 1)]
-            except _REFUSED:
-                continue
-            if all(np.allclose(rows[at], one, rtol=1e-12, atol=0, equal_nan=True) for at, one in apart):
-                return rows
-        known = dict(zip(*self.rows({}, k, [(n, c) for c in constants]), strict=True))
-        return np.array([known.get((n, c), np.full(size, np.nan)) for c in constants])
+            out = np.full((count, self._size), np.nan)
+            with suppress(*_REFUSED):
+                for group, batches in self._joined(dict.fromkeys(range(count), self._kept[()][k]), k, k):
+                    c = np.repeat(np.array(constants)[group], len(self.directions[0].own))
+                    out[group] = self._rows_of(batches, {k: n}, k, len(group), c[:, None] if of_pairs else c)
+                few = [0, count // 2, count - 1]
+                apart = [self.before({k: n}, constants[at])["rows"] for at in few]
+                if np.allclose(out[few], apart, rtol=1e-12, atol=1e-12, equal_nan=True):
+                    return out
+        return self.rows({}, k, [(n, c) for c in constants])
 
-    def _at_once(self, k: int, n: int, constants: Sequence[float], of_pairs: bool) -> Any:
-        """Row losses with a way and each of some constants, as arrays beside what is made of pairs or of rows."""
-        out = []
-        for w in self._kept[()][k]:
-            c: Any = np.repeat(constants, len(w.own))
-            done = self._through(
-                [by_row([w] * len(constants))], {k: n}, k, len(self.stages) - 1, c[:, None] if of_pairs else c
-            )
-            out.append(done[-1][0]["rows"].reshape(len(constants), -1))
-        return np.concatenate(out, axis=1)
+    @cached_property
+    def _size(self) -> int:
+        """The number of rows, of all directions."""
+        return sum(len(w.own) for w in self.directions)
+
+    def _joined(
+        self, made: Mapping[int, Sequence[DenseBatch]], start: int, stop: int
+    ) -> Iterator[tuple[list[int], Sequence[DenseBatch]]]:
+        """Batches below one another, each with its places: those to which some stages gave the same shapes."""
+        alike: dict[Any, list[int]] = {}
+        for at, batches in made.items():
+            alike.setdefault(_shapes(batches[0], self.stages[start:stop]), []).append(at)
+        few = max(_AT_ONCE // sum(w.own.size for w in self.directions), 1)
+        for group in (found[at : at + few] for found in alike.values() for at in range(0, len(found), few)):
+            yield group, [by_row(each) for each in zip(*(made[at] for at in group), strict=True)]
+
+    def _rows_of(self, batches: Sequence[DenseBatch], choice: Choice, start: int, count: int, c: Any = 1.0) -> Any:
+        """Row losses of what is on hand before a stage, (count, rows): that many batches below one another."""
+        done = self._through(batches, choice, start, len(self.stages) - 1, c)[-1]
+        return np.concatenate([w["rows"].reshape(count, -1) for w in done], axis=1)
+
+    def _with_each(
+        self, choice: Choice, k: int, ways: Iterable[Chosen], stop: int
+    ) -> Iterator[tuple[int, Sequence[DenseBatch]]]:
+        """What is on hand before the stage `stop` with each way of another one that fits the shapes, and its place."""
+        before = self._kept[tuple(sorted(choice.items()))][k]
+        for at, (n, c) in enumerate(ways):
+            with suppress(*_REFUSED):
+                yield at, self._through(before, {k: n}, k, stop, c)[-1]
 
     @cached_property
     def _by_rows(self) -> int:
@@ -403,7 +424,7 @@ def several_changes(calls: Sequence[TargetCall], most: float) -> Iterator[Replac
         # One way with all that the last stage makes of it, before two ways with all that it makes of them.
         for k in reversed(range(len(stages) - 1)):
             ways = [(n, c) for n, way in stages[k].alone if n for c in _integers(way)]
-            for n, c, lasts in _lasts(calls[0], {}, k, *calls[0].rows({}, k, ways), bent=True):
+            for n, c, lasts in _lasts(calls[0], {}, k, ways, calls[0].rows({}, k, ways), bent=True):
                 yield from _fitting(calls, {k: n}, [last for last in lasts if last[0]], c)
         yield from _pairs(calls, most)
 
@@ -413,24 +434,26 @@ def _pairs(calls: Sequence[TargetCall], most: float) -> Iterator[Replacement]:
     first, kinds = calls[0], _different(calls)
     three: list[Replacement] = []
     # Later stages cost least.
-    for k, n in ((at, n) for at, numbers in reversed(kinds.items()) for n in reversed(numbers)):
+    for k, numbers in reversed(kinds.items()):
         if effort(calls) > most:
             break
-        try:
-            first.before({k: n}, keep=True)
-        except _REFUSED:
-            continue
-        rows = {}
-        for other in kinds:
-            if k < other:
-                rows[first.stages[other].name] = made = first.rows({k: n}, other, [(m, 1) for m in kinds[other]])
-                for m, _, lasts in _lasts(first, {k: n}, other, *made):
+        kept = []
+        for n in reversed(numbers):
+            with suppress(*_REFUSED):
+                first.before({k: n}, keep=True)
+                kept.append(n)
+        later = [other for other in kinds if k < other and kept]
+        tables = {other: first.rows_of_pairs(k, kept, other, kinds[other]) for other in later}
+        for at, n in enumerate(kept):
+            for other in later:
+                ways = [(m, 1.0) for m in kinds[other]]
+                for m, _, lasts in _lasts(first, {k: n}, other, ways, tables[other][at]):
                     fits = list(_fitting(calls, {k: n, other: m}, lasts))
                     yield from (fit for fit in fits if len(fit.changes) == 2)
                     three += [fit for fit in fits if len(fit.changes) > 2]
-        for choice in _added(first, {k: n}, rows):
-            three += _fitting(calls, choice, [(0, 1)])
-        first.forget({k: n})
+            for choice in _added(first, {k: n}, kinds, {other: tables[other][at] for other in later}):
+                three += _fitting(calls, choice, [(0, 1)])
+            first.forget({k: n})
     yield from sorted(three, key=lambda fit: _length(first.stages, fit))
 
 
@@ -470,7 +493,7 @@ def _lasts(
 ) -> Iterator[tuple[int, float, list[Chosen]]]:
     """Ways of a stage beside a choice, each with what the last stage makes the target's value of, with an integer.
 
-    `ways`, `rows`: what `TargetCall.rows` gave. `bent`: whether ways of the last stage are tried that add up no rows;
+    `rows`: what `TargetCall.rows` gave of them. `bent`: whether ways of the last stage are tried that add up no rows;
     where none does, all are.
     """
     last, linear = call.stages[-1], _linear(call.stages)
@@ -496,15 +519,18 @@ def _lasts(
             yield n, c, [(end, c if taken else own) for end, own in found if not (taken and last.ways[end].constant)]
 
 
-def _added(call: TargetCall, choice: Choice, rows: Mapping[str, tuple[Sequence[Chosen], Any]]) -> Iterator[Choice]:
+def _added(
+    call: TargetCall, choice: Choice, ways: Mapping[int, Sequence[int]], rows: Mapping[int, Any]
+) -> Iterator[Choice]:
     """A choice with another denominator and other positives: the rows are a difference of what they give.
 
-    `rows`: row losses with one more way of a stage, by its name. What else a row may be fails afterwards.
+    `ways`, `rows`: ways of each stage, and row losses with each of them beside the choice. What else a row may be fails
+    afterwards.
     """
-    (first, x), (second, y) = (rows.get(name, ((), None)) for name in ("positives", "denominator"))
-    if x is not None and y is not None:
-        k, other = ([stage.name for stage in call.stages].index(name) for name in ("positives", "denominator"))
+    names = {stage.name: k for k, stage in enumerate(call.stages)}
+    k, other = (names.get(name, -1) for name in ("positives", "denominator"))
+    if k in rows and other in rows:
         total = call.sums({})[0]
         own = float(call.before(choice)["rows"] @ total)
-        for p, d in np.argwhere(call.agrees((x @ total)[:, None] + y @ total - own)):
-            yield {**choice, k: first[p][0], other: second[d][0]}
+        for p, d in np.argwhere(call.agrees((rows[k] @ total)[:, None] + rows[other] @ total - own)):
+            yield {**choice, k: ways[k][p], other: ways[other][d]}
