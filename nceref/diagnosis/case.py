@@ -144,7 +144,8 @@ class CaseAnalysis:
         own = 16 * self.unit * (1 + rows.size) * max(1.0, spread) * (1 + rows.noise)
         # One direction has fewer rows than two; it fits nothing then.
         bound = self.bound if np.shape(value) == np.shape(self.bound) else np.max(self.bound, initial=0.0)
-        return np.broadcast_to(growth * bound + own, np.shape(value))
+        allowed = growth * bound + own
+        return allowed if np.shape(allowed) == np.shape(value) else np.broadcast_to(allowed, np.shape(value))
 
     @cached_property
     def usual(self) -> Array:

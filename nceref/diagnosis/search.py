@@ -244,21 +244,17 @@ def _fitting(
     and would be dropped for that later, are not computed on the first.
     """
     first, same = cases
-    fits = [s for s in plain if _may_fit(same, s) and first.misfit(*first.answer(s)) <= 1]
-    if not outer or not factors:
-        return fits
-    kept = {s for s, _ in _scaled(same, [_sorted(s) for s in outer], factors, _ROOM)}
-    return fits + [(*s, option) for s, option in _scaled(first, [s for s in outer if _sorted(s) in kept], factors)]
+    fits: list[Structure] = []
+    for structures, outside in ((plain, (None,)), (outer, factors)):
+        by_rank = [_sorted(s) for s in structures]
+        kept = {s for s, _ in _scaled(same, by_rank, outside, _ROOM)}
+        left = [s for s, ranked in zip(structures, by_rank, strict=True) if ranked in kept]
+        fits += [s if option is None else (*s, option) for s, option in _scaled(first, left, outside)]
+    return fits
 
 
 _ROOM = 3.0
 """Times what is allowed of two conventions at most, either of which may be fitted, see `_verified`."""
-
-
-def _may_fit(analysis: CaseAnalysis, structure: Structure) -> bool:
-    """Whether a variant is no farther from the target than `_verified` admits."""
-    value, allowed = analysis.answer(_sorted(structure))
-    return analysis.misfit(value, _ROOM * allowed) <= 1
 
 
 def _sorted(options: Structure) -> Structure:
@@ -266,21 +262,21 @@ def _sorted(options: Structure) -> Structure:
 
 
 def _scaled(
-    analysis: CaseAnalysis, structures: list[Structure], factors: list[Option], room: float = 1.0
-) -> list[tuple[Structure, Option]]:
-    """Structures that fit a case with a factor or an offset, which comes with each; the first factor's first."""
+    analysis: CaseAnalysis, structures: Sequence[Structure], outside: Sequence[Option | None], room: float = 1.0
+) -> list[tuple[Structure, Option | None]]:
+    """Structures that fit a case with a factor or an offset, or as they are; each with that, the first's first."""
+    answers = {s: analysis.answer(s) for s in structures} if outside else {}
     # Without a mean, one direction has fewer rows than two.
-    structures = [s for s in structures if analysis.answer(s)[0].shape == analysis.target.shape]
-    if not structures:
+    answers = {s: answer for s, answer in answers.items() if answer[0].shape == analysis.target.shape}
+    if not answers:
         return []
-    answers = [analysis.answer(s) for s in structures]
-    values, allowed = (np.stack([a[k] for a in answers]) for k in range(2))
-    fits = []
-    for option in factors:
-        scaled, most = scaled_or_shifted(analysis, option, values, allowed)
-        with np.errstate(invalid="ignore"):
-            near = np.all(np.abs(scaled - analysis.target) <= room * most, axis=-1)
-        fits += [(structures[k], option) for k in np.flatnonzero(near)]
+    values, allowed = (np.stack(arrays) for arrays in zip(*answers.values(), strict=True))
+    known, fits = list(answers), []
+    for option in outside:
+        scaled, most = (values, allowed) if option is None else scaled_or_shifted(analysis, option, values, allowed)
+        with np.errstate(invalid="ignore", over="ignore"):
+            near = np.all(np.isfinite(scaled) & (np.abs(scaled - analysis.target) <= room * most), axis=-1)
+        fits += [(known[k], option) for k in np.flatnonzero(near)]
     return fits
 
 

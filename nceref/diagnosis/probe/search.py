@@ -63,6 +63,7 @@ class TargetCall:
     _kept: dict[tuple[tuple[int, int], ...], list[Sequence[DenseBatch]]] = field(default_factory=dict)
     _sums: dict[int, Any] = field(default_factory=dict)
     _on_grid: dict[tuple[int, int], Any] = field(default_factory=dict)
+    _copies: dict[int, Any] = field(default_factory=dict)
 
     def before(self, choice: Choice, c: float = 1.0, keep: bool = False) -> DenseBatch:
         """What is on hand before the last stage; `keep` keeps what the stages gave for choices of one more stage."""
@@ -159,11 +160,14 @@ class TargetCall:
     def _rows_with_constants(self, k: int, n: int, constants: Sequence[float]) -> Any:
         """Row losses with a way and each of some constants, (constants, rows)."""
         count = len(constants)
-        # A constant for each pair of rows may be one for each row, and the other way round.
+        if k not in self._copies:
+            copies = dict.fromkeys(range(count), self._kept[()][k])
+            self._copies[k] = [*self._joined(copies, k, k)]
+        # A way may want a constant for each row of pairs, or for each row loss.
         for of_pairs in (True, False):
             out = np.full((count, self._size), np.nan)
             with suppress(*_REFUSED):
-                for group, batches in self._joined(dict.fromkeys(range(count), self._kept[()][k]), k, k):
+                for group, batches in self._copies[k]:
                     c = np.repeat(np.array(constants)[group], len(self.directions[0].own))
                     out[group] = self._rows_of(batches, {k: n}, k, len(group), c[:, None] if of_pairs else c)
                 few = [0, count // 2, count - 1]
