@@ -50,6 +50,7 @@ class Variants:
     rows: dict[_Structure, DenseRows] = field(default_factory=dict)
     answers: dict[_Structure, tuple[Array, Array]] = field(default_factory=dict)
     gradients: dict[_Structure, dict[str, Array]] = field(default_factory=dict)
+    on_grids: dict[tuple[_Structure, _Structure], Array] = field(default_factory=dict)
 
 
 # Enough probes for four standard suites.

@@ -30,8 +30,8 @@ def solved(
     """Temperatures, multiples of them, ceilings and other scalars that would give the value of a case.
 
     `analyses`: all finite cases; those whose value is wrong and known precisely are solved. `beside`: conventions that
-    the value has as well. `known`: what variants are, with other conventions beside them too. Each: candidates only:
-    whether one fits the other cases is not looked at.
+    the value has as well. `known`: rows of variants, which conventions beside them leave as they are. Each: candidates
+    only: whether one fits the other cases is not looked at.
     """
     precise = _precise(analyses)
     yield from () if beside else _ranges(precise)
@@ -181,13 +181,13 @@ def _roots(
         return float(gaps(value(x, analysis.rows_once((option(x),)))))
 
     def on_grid() -> Any:
-        # Conventions beside the setting change nothing in the rows.
-        setting = option(grid[0]), option(grid[-1])
-        if setting not in known:
-            known[setting] = [analysis.rows_once((option(x),)) for x in grid]
-        if (setting, inside) not in known:
-            known[setting, inside] = np.array([value(x, rows) for x, rows in zip(grid, known[setting], strict=True)])
-        return gaps(known[setting, inside])
+        setting, values = (option(grid[0]), option(grid[-1])), analysis.variants.on_grids
+        if (setting, inside) not in values:
+            # Conventions beside the setting change nothing in the rows.
+            if setting not in known:
+                known[setting] = [analysis.rows_once((option(x),)) for x in grid]
+            values[setting, inside] = np.array([value(x, rows) for x, rows in zip(grid, known[setting], strict=True)])
+        return gaps(values[setting, inside])
 
     def within(root: float) -> float:
         hidden = takewhile(lambda share: all(abs(off(root * (1 + s))) <= room for s in (share, -share)), _SHARES)
