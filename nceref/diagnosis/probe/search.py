@@ -28,6 +28,8 @@ _ENTRIES = 2000
 """Pairs of rows whose numbers take as long as what every evaluation of a stage takes."""
 _AT_ONCE = 20_000
 """Pairs of rows that go through the stages at once: more would leave the cache of a processor."""
+_LOOKED_AT = 8
+"""Choices for which it is looked at what a way makes of each alone."""
 SURPRISE = 8.0
 """Bits by which the calls must say more than what tells one of the combinations that were tried from the others."""
 _REFUSED = (ValueError, IndexError, KeyError, FloatingPointError, ZeroDivisionError, OverflowError, TypeError)
@@ -63,7 +65,7 @@ class TargetCall:
     _kept: dict[tuple[tuple[int, int], ...], list[Sequence[DenseBatch]]] = field(default_factory=dict)
     _sums: dict[int, Any] = field(default_factory=dict)
     _on_grid: dict[tuple[int, int], Any] = field(default_factory=dict)
-    _copies: dict[int, Any] = field(default_factory=dict)
+    _copies: dict[int, list[tuple[list[int], Sequence[DenseBatch]]]] = field(default_factory=dict)
 
     def before(self, choice: Choice, c: float = 1.0, keep: bool = False) -> DenseBatch:
         """What is on hand before the last stage; `keep` keeps what the stages gave for choices of one more stage."""
@@ -132,16 +134,13 @@ class TargetCall:
         if not _linear(self.stages):
             return out
         apart = np.zeros(len(ways), dtype=bool)
-        for group, batches in self._joined({at: self._kept[(k, n),][other] for at, n in enumerate(numbers)}, k, other):
+        made = {at: self._kept[(k, n),][other] for at, n in enumerate(numbers)}
+        for group, batches in self._joined(made, k, other):
             for place, m in enumerate(ways):
                 try:
-                    out[group, place] = self._rows_of(batches, {other: m}, other, len(group))
+                    out[group, place] = self._rows_at_once(batches, [made[at] for at in group], other, m)
                 except _REFUSED:
                     apart[place] = True
-        # A way that looks at more than its row is another one beside others.
-        for at in {0, len(numbers) // 2, len(numbers) - 1}:
-            alone = self.rows({k: numbers[at]}, other, [(m, 1) for m in ways])
-            apart |= ~np.all(np.isclose(out[at], alone, rtol=1e-12, atol=1e-12, equal_nan=True), axis=1)
         for at, n in enumerate(numbers if np.any(apart) else ()):
             out[at, apart] = self.rows({k: n}, other, [(ways[place], 1) for place in map(int, np.flatnonzero(apart))])
         return out
@@ -159,22 +158,58 @@ class TargetCall:
 
     def _rows_with_constants(self, k: int, n: int, constants: Sequence[float]) -> Any:
         """Row losses with a way and each of some constants, (constants, rows)."""
-        count = len(constants)
-        if k not in self._copies:
-            copies = dict.fromkeys(range(count), self._kept[()][k])
-            self._copies[k] = [*self._joined(copies, k, k)]
+        before, count = self._kept[()][k], len(constants)
         # A way may want a constant for each row of pairs, or for each row loss.
         for of_pairs in (True, False):
             out = np.full((count, self._size), np.nan)
             with suppress(*_REFUSED):
-                for group, batches in self._copies[k]:
-                    c = np.repeat(np.array(constants)[group], len(self.directions[0].own))
-                    out[group] = self._rows_of(batches, {k: n}, k, len(group), c[:, None] if of_pairs else c)
-                few = [0, count // 2, count - 1]
-                apart = [self.before({k: n}, constants[at])["rows"] for at in few]
-                if np.allclose(out[few], apart, rtol=1e-12, atol=1e-12, equal_nan=True):
-                    return out
+                for group, batches in self._copied(k, count):
+                    each = [constants[at] for at in group]
+                    c = np.repeat(each, len(self.directions[0].own))
+                    of_all = c[:, None] if of_pairs else c
+                    out[group] = self._rows_at_once(batches, [before] * len(group), k, n, of_all, each)
+                return out
         return self.rows({}, k, [(n, c) for c in constants])
+
+    def _rows_at_once(
+        self,
+        batches: Sequence[DenseBatch],
+        alone: Sequence[Sequence[DenseBatch]],
+        k: int,
+        n: int,
+        c: Any = 1.0,
+        each: Sequence[float] = (),
+    ) -> Any:
+        """Row losses of batches that are joined, with a way of a stage, (batches, rows).
+
+        `alone`: each of them. `c`: the constant, or those of all rows; `each`: of each batch. Raises `ValueError` where
+        the way looks at more than its row, which makes it another one beside others.
+        """
+        if k + 1 < self._by_rows:
+            raise ValueError
+        name, count = self.stages[k].name, len(alone)
+        done = self._through(batches, {k: n}, k, k + 1, c)[-1]
+        few = range(0, count, max(count // _LOOKED_AT, 1))
+        one = {at: self._through(alone[at], {k: n}, k, k + 1, each[at] if each else c)[-1] for at in few}
+        same = (_are_rows_of(w[name], {at: x[d][name] for at, x in one.items()}, count) for d, w in enumerate(done))
+        if not all(same):
+            raise ValueError
+        return self._rows_of(done, {}, k + 1, count)
+
+    def _copied(self, k: int, count: int) -> Iterable[tuple[list[int], Sequence[DenseBatch]]]:
+        """What is on hand before a stage, that many times; kept where it is one batch, since others are large."""
+        if k not in self._copies:
+            copies = self._joined(dict.fromkeys(range(count), self._kept[()][k]), k, k)
+            if count > self._few:
+                return copies
+            self._copies[k] = [*copies]
+        return self._copies[k]
+
+    @property
+    def _few(self) -> int:
+        """How many batches are joined at most."""
+        entries: int = sum(w.own.size for w in self.directions)
+        return max(_AT_ONCE // entries, 1)
 
     @cached_property
     def _size(self) -> int:
@@ -188,7 +223,7 @@ class TargetCall:
         alike: dict[Any, list[int]] = {}
         for at, batches in made.items():
             alike.setdefault(_shapes(batches[0], self.stages[start:stop]), []).append(at)
-        few = max(_AT_ONCE // sum(w.own.size for w in self.directions), 1)
+        few = self._few
         for group in (found[at : at + few] for found in alike.values() for at in range(0, len(found), few)):
             yield group, [by_row(each) for each in zip(*(made[at] for at in group), strict=True)]
 
@@ -214,12 +249,10 @@ class TargetCall:
             made = [batches[0] for other, ways in few for _, batches in self._with_each({}, other, ways, k)]
             made = [w for w in made if _shapes(w, self.stages[:k]) == _shapes(made[0], self.stages[:k])]
             of = self.stages[k].ways[0].of
-            apart = [of(w, 1.0) for w in made]
             try:
-                joined = of(by_row(made), 1.0)
+                if not _are_rows_of(of(by_row(made), 1.0), {at: of(w, 1.0) for at, w in enumerate(made)}, len(made)):
+                    return k + 1
             except _REFUSED:
-                return k + 1
-            if not _are_rows_of(joined, apart):
                 return k + 1
         return 1
 
@@ -277,18 +310,12 @@ def _arrays(result: Any) -> tuple[Any, ...]:
     return result if isinstance(result, tuple) else (result,)
 
 
-def _are_rows_of(joined: Any, apart: Sequence[Any]) -> bool:
-    """Whether a stage gave to several batches at once what it gives to each."""
-    for x, *each in zip(_arrays(joined), *map(_arrays, apart), strict=True):
-        parts = np.stack(each)
+def _are_rows_of(joined: Any, alone: Mapping[int, Any], count: int) -> bool:
+    """Whether a stage gave to batches that are joined what it gives to each alone, of some of them by their places."""
+    for x, *each in zip(_arrays(joined), *map(_arrays, alone.values()), strict=True):
         # A number stands for all rows.
-        shape = (len(apart), -1) if parts.ndim == 1 else parts.shape
-        wide = parts[:, None] if parts.ndim == 1 else parts
-        try:
-            whole = np.reshape(x, shape) if np.ndim(x) else x
-        except ValueError:
-            return False
-        if not np.allclose(whole, wide, rtol=1e-12, atol=0, equal_nan=True):
+        whole = np.reshape(x, (count, -1))[list(alone)] if np.ndim(x) else x
+        if not np.allclose(whole, np.reshape(each, (len(each), -1)), rtol=1e-12, atol=0, equal_nan=True):
             return False
     return True
 

@@ -1,5 +1,6 @@
 """A loss as stages: each as in the reference, and programs of which some are done otherwise."""
 
+from dataclasses import replace
 from inspect import signature
 
 import numpy as np
@@ -9,8 +10,9 @@ from slow import partly_slow
 import nceref
 from nceref.cases.records import Outcome
 from nceref.diagnosis.dense.forms import batches, stages
-from nceref.diagnosis.dense.ways.way import Stage, Way
-from nceref.diagnosis.probe.calls import random_rows
+from nceref.diagnosis.dense.ways.way import REAL, Stage, Way
+from nceref.diagnosis.probe.calls import Calls, random_rows
+from nceref.diagnosis.probe.composed import _searches
 from nceref.diagnosis.probe.composition import lines
 from nceref.diagnosis.probe.design import design_or_inputs
 from nceref.diagnosis.probe.expressions import Product, expression_of, has_expression
@@ -44,6 +46,39 @@ def test_stages_make_up_the_reference(name):
             assert TargetCall(stages(loss, inputs, reduction), made, y, 0.0, {}).tried({}) == pytest.approx(
                 y, rel=1e-13
             )
+
+
+@pytest.mark.parametrize("name", ["supcon_out", "clip", "hcl", "dclw", "paco", "siglip"])
+def test_ways_at_once_are_what_they_are_one_by_one(name):
+    """Also those that look at other rows, and those with a constant for each pair or for each row."""
+    loss = nceref.get_loss(name).declaration
+    one = design_or_inputs(loss, dict(loss.variants[0]), SIZES[2], scalars(loss, 0.4, 0.5), 3)
+    inputs = one.call(random_rows(one, int(one.symbols.get("D", 0)), np.random.default_rng(0), (0.5, 2.0)))
+    call = TargetCall(stages(loss, inputs, "mean"), batches(loss, inputs), 0.0, 1e-12, {})
+    constants = (0.3, 1.0, 1.7, 2.0)
+    with np.errstate(all="ignore"):
+        call.before({}, keep=True)
+        for k, stage in enumerate(call.stages[:-1]):
+            few = [n for n, way in stage.alone[1:13] if not way.constant]
+            numbers = [n for n in few if np.isfinite(call.tried({k: n}))]
+            for n in numbers:
+                call.before({k: n}, keep=True)
+            for other, later in list(enumerate(call.stages[:-1]))[k + 1 :]:
+                ways = [n for n, way in later.alone[1:13] if not way.constant]
+                pairs = call.rows_of_pairs(k, numbers, other, ways)
+                values = [[call.tried({k: n, other: m}) for m in ways] for n in numbers]
+                np.testing.assert_allclose(np.mean(pairs, axis=-1), values, rtol=1e-9, atol=1e-12)
+            for n in (n for n, way in stage.alone if way.constant == REAL):
+                values = [call.tried({k: n}, c) for c in constants]
+                np.testing.assert_allclose(call.with_constants({k: n}, constants), values, rtol=1e-9, atol=1e-12)
+
+
+def test_a_setting_that_changes_no_number_is_searched_once():
+    """Every anchor has a positive, whatever becomes of one that has none."""
+    variants = ({"labels": ...}, {"labels": ..., "no_positive": "skip"})
+    loss = replace(nceref.get_loss("supcon_in").declaration, variants=variants)
+    calls = Calls(lambda probe: Outcome(1.0 + float(bound_loss(loss, (), probe.inputs).evaluate("mean").value("mean"))))
+    assert [one.given for one in _searches(calls, loss, {}, [])] == [{"labels": ...}]
 
 
 PROGRAMS = []
