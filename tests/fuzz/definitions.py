@@ -228,6 +228,29 @@ def info_nce(a, scale):
     return own_key_against(a, scale, a.negatives)
 
 
+def mnrl(a, scale):
+    """-s_ii/T + log sum of e^(s/T + a s), a for the chosen negatives."""
+    by, q = 1 / a.temperature, rows_of(a.queries, a)
+    documents = scale.similarities(q, rows_of(a.documents, a), by)
+    # Hard negative v of all queries in one matrix, as views are.
+    hard = [scale.similarities(q, rows_of(view, a), by) for view in a.negatives or []]
+    scale.amplified(largest([1 + a.hardness * a.temperature]))
+
+    def logit(x, chosen):
+        # What is added is a constant: it moves with nothing.
+        return x + constant(a.hardness * a.temperature * x) if chosen else x
+
+    out = []
+    for i, row in enumerate(documents):
+        negatives = [logit(view[i][i], a.hardness_of in ("hard", "all")) for view in hard]
+        others = [] if a.candidates == "hard" else without(row, i)
+        if a.candidates == "joined":
+            others = [*others, *(x for view in hard for x in without(view[i], i))]
+        negatives += [logit(x, a.hardness_of in ("in_batch", "all")) for x in others]
+        out.append(minus_log_softmax(row[i], negatives))
+    return Reduced(out)
+
+
 def moco(a, scale):
     return own_key_against(a, scale, a.queue)
 
@@ -365,6 +388,6 @@ DEFINITIONS = {
     f.__name__: f
     for f in (
         alignment, arcface, balanced_softmax, clip, cosface, cross_entropy, dcl, dclw, debiased, hard_contrastive, hcl,
-        info_nce, moco, nce, nt_xent, paco, siglip, simple, supcon_in, supcon_out, uniformity,
+        info_nce, mnrl, moco, nce, nt_xent, paco, siglip, simple, supcon_in, supcon_out, uniformity,
     )
 }  # fmt: skip
