@@ -196,6 +196,23 @@ class _InfoNce(LossFunction):
     def anatomy(self, queries: Any, keys: Any, negatives: Any = None, *, temperature: SupportsFloat,
         normalize: Literal["l2", "none"] = "l2") -> Anatomy: ...
 
+class _Mnrl(LossFunction):
+    """Multiple negatives ranking: InfoNCE over the documents of a batch and hard negatives."""
+
+    def __call__(self, queries: Any, documents: Any, negatives: Any = None, *, temperature: SupportsFloat,
+        candidates: Literal["joined", "own", "hard"] = "joined", hardness: SupportsFloat = 0.0,
+        hardness_of: Literal["all", "in_batch", "hard"] = "all", normalize: Literal["l2", "none"] = "l2",
+        reduction: Literal["mean", "sum", "none"] = "mean", compute: bool = True) -> Any: ...
+    def value_and_grad(self, queries: Any, documents: Any, negatives: Any = None, *, temperature: SupportsFloat,
+        candidates: Literal["joined", "own", "hard"] = "joined", hardness: SupportsFloat = 0.0,
+        hardness_of: Literal["all", "in_batch", "hard"] = "all", normalize: Literal["l2", "none"] = "l2",
+        reduction: Literal["mean", "sum", "none"] = "mean", compute: bool = True, cotangent: Any = None) -> tuple[Any,
+        dict[str, Any]]: ...
+    def anatomy(self, queries: Any, documents: Any, negatives: Any = None, *, temperature: SupportsFloat,
+        candidates: Literal["joined", "own", "hard"] = "joined", hardness: SupportsFloat = 0.0,
+        hardness_of: Literal["all", "in_batch", "hard"] = "all",
+        normalize: Literal["l2", "none"] = "l2") -> Anatomy: ...
+
 class _Moco(LossFunction):
     """InfoNCE against a queue of old keys; no gradient through keys or queue."""
 
@@ -335,6 +352,7 @@ debiased: _Debiased
 hard_contrastive: _HardContrastive
 hcl: _Hcl
 info_nce: _InfoNce
+mnrl: _Mnrl
 moco: _Moco
 nce: _Nce
 nt_xent: _NtXent

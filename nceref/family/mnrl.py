@@ -256,6 +256,7 @@ LOSS = Loss(
     ),
     notes="A query that is its own document, and a document that is another query's negative, are counted as they"
     " stand: nothing is left out.",
+    known_as=("MultipleNegativesRankingLoss", "CachedMultipleNegativesRankingLoss"),
     variants=(
         {},
         {"negatives": ...},
