@@ -255,7 +255,7 @@ def _sizes(probe: Probe) -> dict[str, Any]:
         "dim": first.shape[-1],
         "views": first.shape[1] if first.ndim == 3 else 1,
         "queue": 0 if queue is None else len(queue),
-        "hard_negatives": negatives.shape[1] if np.ndim(negatives) == 3 else 0,
+        "hard_negatives": 0 if negatives is None or negatives.ndim < 3 else negatives.shape[1],
     }
     return {**{name: x for name, x in settings.items() if x is not ...}, **counts}
 

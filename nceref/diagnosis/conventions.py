@@ -535,7 +535,7 @@ _LISTED = (
     Convention("not-repeatable", "calling", "another answer to the same inputs",
                "Look for random numbers, dropout, or a state that calls leave behind; judge it in eval mode."),
     Convention("hardness-missing", "hardness", "no hardness in the logits of the negatives",
-               "Add hardness times the similarity, detached, to the logits of the negatives that it is for."),
+               "Add hardness times the similarity, as a constant, to the logits of the negatives that it is for."),
     Convention("hardness-over-temperature", "hardness", "the hardness divided by the temperature as well",
                "Add the hardness after the division: s / T + a s."),
     Convention("hardness-on-every-candidate", "hardness", "the hardness in the logits of all candidates",

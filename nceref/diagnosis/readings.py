@@ -216,6 +216,10 @@ def _changes(probe: Probe) -> Iterator[tuple[str, Change]]:
             yield f"`{other}` in the place of `{name}`", partial(_other, name, other)
             if rows.index(name) < rows.index(other):
                 yield f"`{name}` and `{other}` exchanged", partial(_exchanged, name, other)
+    for name, other in ((a, b) for a in rows for b in rows):
+        shapes = np.shape(probe.inputs[name]), np.shape(probe.inputs[other])
+        if len(shapes[0]) == 3 and shapes[1] == (shapes[0][0], shapes[0][2]):
+            yield f"`{other}` in the place of the last of each sample's `{name}`", partial(_last_other, name, other)
     for name, p in declared.items():
         for words, f in _ORDERS.items():
             if isinstance(p, Array | Labels) and (np.ndim(probe.inputs[name]) == 1 or "sorted" not in words):
@@ -247,6 +251,11 @@ _COUNTS: dict[str, Callable[[Any], Any]] = {
 
 def _other(name: str, other: str, probe: Probe) -> dict[str, Any]:
     return {name: probe.inputs[other]}
+
+
+def _last_other(name: str, other: str, probe: Probe) -> dict[str, Any]:
+    own, last = probe.inputs[name], probe.inputs[other]
+    return {name: np.concatenate([own[:, :-1], last[:, None]], axis=1)}
 
 
 def _exchanged(name: str, other: str, probe: Probe) -> dict[str, Any]:

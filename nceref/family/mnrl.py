@@ -23,7 +23,7 @@ from nceref.errors import InputError
 from nceref.spec import Array, Choice, Expectation, Loss, Relation, Scalar, Source, always
 
 OTHERS, OWN = ("in_batch", "all"), ("hard", "all")
-"""Values of `hardness_of` for which negatives of other queries, and hard negatives of the query itself, are weighted."""
+"""Values of `hardness_of` that are for negatives of other queries, and for hard negatives of the query itself."""
 
 
 def formula(m, queries, documents, negatives, *, temperature, candidates, hardness, hardness_of, normalize):
@@ -124,9 +124,10 @@ def _below(losses, inputs):
 
 
 def _groups(s):
-    """Negatives of a query: how many there are of a kind, and the factor of their cosines in the logits beside 1 / T."""
+    """Negatives of a query, its own hard ones and others: how many, and the factor of their cosines beside 1 / T."""
     own, others = (s.hardness if s.hardness_of in chosen else 0.0 for chosen in (OWN, OTHERS))
-    in_batch = {"joined": (s.n - 1) * (1 + s.hard_negatives), "own": s.n - 1, "hard": 0}[s.candidates]
+    each = 1 + s.hard_negatives if s.candidates == "joined" else 1
+    in_batch = 0 if s.candidates == "hard" else (s.n - 1) * each
     return (s.hard_negatives, own), (in_batch, others)
 
 
@@ -135,7 +136,7 @@ def _count(s):
 
 
 def _mass(s, cosine):
-    """log sum of the weights of the negatives, all of one cosine."""
+    """Log sum of the weights of the negatives, all of one cosine."""
     return s.log(sum(count * math.exp(a * cosine) for count, a in _groups(s)))
 
 
@@ -168,7 +169,8 @@ LOSS = Loss(
     text="L_i = -log( exp(q_i.d_i/T) / sum_c exp(q_i.c/T + a_c q_i.c) ),  c over all documents and hard negatives"
     " (joined), all documents and the own hard negatives (own), or the own document and hard negatives (hard);"
     "  a_c the hardness for the negatives of hardness_of, else 0, and a_c q_i.c a constant for the gradient",
-    latex=r"L_i = -\log\frac{e^{q_i\cdot d_i/\tau}}{\sum_{c\in C_i} e^{q_i\cdot c/\tau + a_c\,\mathrm{sg}(q_i\cdot c)}}",
+    latex=r"L_i = -\log\frac{e^{q_i\cdot d_i/\tau}}"
+    r"{\sum_{c\in C_i} e^{q_i\cdot c/\tau + a_c\,\mathrm{sg}(q_i\cdot c)}}",
     gradient="dL_i/ds_ic = (P_ic - [c = d_i]) / T,  s_ic = q_i.c,  P_i = softmax(s_i/T + a s_i);"
     "  dL_i/dT = (s_ii - sum_c P_ic s_ic) / T^2",
     parameters=(
