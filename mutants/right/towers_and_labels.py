@@ -181,3 +181,25 @@ def mnrl_hardness_detached(queries, documents, *, temperature, hardness):
     s = unit(queries) @ unit(documents).T
     weights = hardness * stop(s) * (1 - np.eye(len(s), dtype=s.dtype))
     return np.mean(logsumexp(s / temperature + weights) - np.diagonal(s) / temperature)
+
+
+@correct("sampled_softmax")
+def sampled_by_weights(queries, items, expected_counts, *, temperature):
+    """The counts as divisors of exponentials."""
+    logits = unit(queries) @ unit(items).T / temperature
+    return np.mean(logsumexp(logits - np.log(expected_counts)) - np.diagonal(logits) + np.log(expected_counts))
+
+
+@correct("sampled_softmax")
+def sampled_without_hits(queries, items, expected_counts, item_ids, *, temperature):
+    """Accidental hits at minus infinity."""
+    logits, n = unit(queries) @ unit(items).T / temperature - np.log(expected_counts), len(queries)
+    hits = (item_ids[:, None] == item_ids) & ~np.eye(n, dtype=bool)
+    return cross_entropy(np.where(hits, -np.inf, logits), np.arange(n))
+
+
+@correct("sampled_softmax", settings={"correction": "negatives"})
+def sampled_negatives_alone(queries, items, expected_counts, *, temperature):
+    """The diagonal is left as it is."""
+    logits, n = unit(queries) @ unit(items).T / temperature, len(queries)
+    return cross_entropy(np.where(np.eye(n, dtype=bool), logits, logits - np.log(expected_counts)), np.arange(n))

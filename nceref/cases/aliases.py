@@ -29,6 +29,8 @@ ARRAYS: Mapping[str, tuple[str, ...]] = {
         "p",
         "d",
     ),
+    "items": ("item", "candidates", "candidate", "itemembeddings", "candidateembeddings", "i"),
+    "expected_counts": ("counts", "samplingprobability", "candidatesamplingprobability", "probabilities", "q"),
     "keys": ("k", "key", "positive", "positives", "positivekey", "positivekeys", "pos"),
     "negatives": ("neg", "negs", "negative", "negativekey", "negativekeys", "hardnegatives", "hardneg", "hardnegs"),
     "queue": ("memory", "bank", "memorybank", "queuekeys", "queuefeatures"),
@@ -52,6 +54,7 @@ ARRAYS: Mapping[str, tuple[str, ...]] = {
 LABELS: Mapping[str, tuple[str, ...]] = {
     "labels": CLASSES,
     "target": CLASSES,
+    "item_ids": ("ids", "candidateids"),
     "queue_labels": ("memorylabels", "banklabels"),
 }
 SCALARS: Mapping[str, tuple[str, ...]] = {

@@ -107,6 +107,9 @@ def all_settings():
         for name, scale in (("nt_xent", {}), ("dcl", {}), ("dclw", {"sigma": 0.5})):
             yield name, {**given, **scale}, {"z1": s, "z2": s, "temperature": t, **scale}
         yield "info_nce", given, {"queries": s, "keys": s, "temperature": t}
+        yield "sampled_softmax", given, {
+            "queries": s, "items": s, "expected_counts": [0.5] * n, "temperature": t,
+        }  # fmt: skip
         yield "mnrl", given, {"queries": s, "documents": s, "temperature": t}
         for hardness in (0.0, 0.3):
             more = {"candidates": "own", "hardness": hardness, "hardness_of": "all"}

@@ -170,6 +170,15 @@ def mnrl(queries, documents, negatives=None, *, temperature, hardness=0.0, **_):
     return {**out, "temperature": np.mean((np.diag(s) - (P * s).sum(axis=1)) / T**2)}
 
 
+def sampled_softmax(queries, items, expected_counts, *, temperature, correction="all", **_):
+    """dL_i/ds_ij = (P_ij - [j = i]) / T,  s_ij = q_i.v_j,  P_i = softmax over the corrected logits;
+    dL_i/dT = (s_ii - sum_j P_ij s_ij) / T^2"""
+    s, T, own = queries @ items.T, temperature, np.eye(len(queries))
+    P = softmax(s / T - np.log(expected_counts) * (1 if correction == "all" else 1 - own))
+    out = query_slopes(queries, items, (P - own) / T, (np.diag(s) - (P * s).sum(axis=1)) / T**2)
+    return {"items" if name == "keys" else name: x for name, x in out.items()}
+
+
 def simple(queries, keys, negative_weight=None, **_):
     """dL_i/ds_ii = -1,  dL_i/ds_ij = w"""
     n = len(queries)
@@ -365,6 +374,9 @@ SLOPES = [
         "alpha": 0.3, "temperature": 0.3, "form": "normalized", "center_features": ROWS[::-1].copy(),
         "center_bias": np.array([0.5, -1.0]),
     }),
+    (sampled_softmax, (*PAIR, np.array([3.0, 1.0, 0.25, 7.0])), {"temperature": 0.3}),
+    (sampled_softmax, (*PAIR, np.array([3.0, 1.0, 0.25, 7.0])), {"temperature": 0.3, "correction": "negatives"}),
+    (sampled_softmax, (*PAIR, np.array([3.0, 1.0, 0.25, 7.0])), {"temperature": 0.3, "correction": "weighted"}),
     (siglip, tuple(PAIR), {"logit_scale": 4.0, "logit_bias": -1.0}),
     (simple, tuple(PAIR), {}),
     (supcon_in, (ROWS, LABELS), {"temperature": 0.3}),

@@ -54,7 +54,13 @@ def test_a_batch_reads_the_upper_bound(name, scalars, batch, sizes):
     assert "need not be reached" not in bound.because or "more than 2 pairs" in bound.because
 
 
-NONE = {"balanced_softmax": {"classes": 3}, "cross_entropy": {"classes": 3}, "nce": {}, "paco": {"n": 6, "classes": 3}}
+NONE = {
+    "balanced_softmax": {"classes": 3},
+    "cross_entropy": {"classes": 3},
+    "nce": {},
+    "sampled_softmax": {"n": 4},
+    "paco": {"n": 6, "classes": 3},
+}
 
 
 @sweep("name", ALL)

@@ -261,6 +261,22 @@ def own_key_against(a, scale, negatives):
     return Reduced([minus_log_softmax(own[i][i], row) for i, row in enumerate(others)])
 
 
+def sampled_softmax(a, scale):
+    """Items over their expected counts; but for "all" the positive as it is, and "weighted" by its complement."""
+    s = scale.similarities(rows_of(a.queries, a), rows_of(a.items, a), 1 / a.temperature)
+    log_m = scale.logits([[m.log() for m in a.expected_counts]])[0]
+    names = a.item_ids or list(range(len(s)))
+    out = []
+    for i, row in enumerate(s):
+        negatives = [x - log_m[j] for j, x in enumerate(row) if names[j] != names[i]]
+        positive = row[i] - log_m[i] if a.correction == "all" else row[i]
+        plain = minus_log_softmax(positive, negatives)
+        if a.correction == "weighted":
+            plain = constant(1 - (-plain).exp()) * (log_sum_exp(negatives) - positive)
+        out.append(plain)
+    return Reduced(out)
+
+
 def nce(a, scale):
     log_ratio, n, m = a.noise_ratio.log(), len(a.data_logits), len(a.noise_logits)
     data = [x - p - log_ratio for x, p in zip(a.data_logits, a.data_log_noise, strict=True)]
@@ -388,6 +404,6 @@ DEFINITIONS = {
     f.__name__: f
     for f in (
         alignment, arcface, balanced_softmax, clip, cosface, cross_entropy, dcl, dclw, debiased, hard_contrastive, hcl,
-        info_nce, mnrl, moco, nce, nt_xent, paco, siglip, simple, supcon_in, supcon_out, uniformity,
+        info_nce, mnrl, moco, nce, nt_xent, paco, sampled_softmax, siglip, simple, supcon_in, supcon_out, uniformity,
     )
 }  # fmt: skip

@@ -57,6 +57,15 @@ CASES = {
         LOG(1 + 2 * math.exp(-5)),
     ),
     "moco": ({"queries": Q, "keys": Q, "queue": -Q, "temperature": 0.5}, LOG(1 + math.exp(-4))),
+    "sampled_softmax": (
+        {"queries": E4, "items": E4, "expected_counts": np.array([2.0, 2.0, 2.0, 2.0]), "temperature": 0.5,
+         "correction": "negatives"},
+        LOG(1 + 1.5 * math.exp(-2)),
+    ),
+    "sampled_softmax without hits": (
+        {"queries": E4, "items": E4, "expected_counts": np.ones(4), "item_ids": [0, 0, 1, 1], "temperature": 0.5},
+        LOG(1 + 2 * math.exp(-2)),
+    ),
     "hard_contrastive": (
         {"queries": E4, "keys": E4, "temperature": 0.5, "fraction": 0.5}, LOG(1 + 2 * math.exp(-2))
     ),

@@ -117,6 +117,18 @@ def mnrl(how, queries, documents, temperature, negatives=None, candidates="joine
     return even(HEADS[how](logits.masked_fill(~kept, -INF), torch.arange(n)))
 
 
+def sampled_softmax(how, queries, items, expected_counts, temperature, item_ids=None, correction="all",
+                    normalize="l2"):  # fmt: skip
+    q, v = unit(queries, normalize, how), unit(items, normalize, how)
+    s, own = q @ v.T / temperature, torch.eye(len(q), dtype=torch.bool)
+    corrected = s - expected_counts.log() * (torch.ones_like(own) if correction == "all" else ~own)
+    hits = own & False if item_ids is None else (item_ids[:, None] == item_ids) & ~own
+    if correction != "weighted":
+        return even(HEADS[how](corrected.masked_fill(hits, -INF), torch.arange(len(q))))
+    gap = corrected.masked_fill(hits | own, -INF).logsumexp(1) - s.diagonal()
+    return even(torch.sigmoid(gap).detach() * gap)
+
+
 def moco(how, queries, keys, queue, temperature, normalize="l2"):
     return info_nce(how, queries, keys.detach(), temperature, queue.detach(), normalize)
 

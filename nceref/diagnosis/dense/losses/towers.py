@@ -13,6 +13,7 @@ from nceref.diagnosis.dense.temperatures import (
     PARTIAL_TEMPERATURES,
     SCALE_CONVENTIONS,
     TEMPERATURE_CONVENTIONS,
+    inverse_temperature,
     temperature,
     tempered,
 )
@@ -139,6 +140,40 @@ def _in_one_column(batch, own_key):
     return replace(batch, **{**moved, **masks})
 
 
+def _sampled(inputs, deviations):
+    """Items of the batch; their counts are taken off the logits, and accidental hits are no candidates."""
+    (batch,) = _square(inputs, {"first": "queries", "second": "items"}, deviations)[:1]
+    own = batch.positives > 0
+    taken = _correction(inputs, deviations) * (np.ones_like(own) if inputs["correction"] == "all" else ~own)
+    names = np.arange(len(own)) if inputs["item_ids"] is None else inputs["item_ids"]
+    hits = (names[:, None] == names) & ~own
+    weighted = inputs["correction"] == "weighted"
+    return (
+        replace(
+            batch, logits=batch.logits - taken, numerator=batch.numerator - taken, excluded=hits,
+            candidates=~hits & ~own if weighted else ~hits,
+        ),
+    )  # fmt: skip
+
+
+def _correction(inputs, deviations):
+    counts = inputs["expected_counts"]
+    if "logq-missing" in deviations:
+        return np.zeros_like(counts)
+    taken = counts if "logq-without-log" in deviations else np.log(counts)
+    taken = -taken if "logq-added" in deviations else taken
+    return taken * inverse_temperature(inputs, deviations) if "logq-divided-by-temperature" in deviations else taken
+
+
+def _sampled_rows(batches, deviations):
+    """Row losses; with weights, the positive is in no denominator, and what is left is weighted by its sigmoid."""
+    rows = contrast(batches, deviations)
+    if batches[0].inputs["correction"] != "weighted":
+        return rows
+    weights = edge(1 / (1 + np.exp(-rows.values)), "the weights", passes=0.0)
+    return replace(rows, values=weights * rows.values)
+
+
 def _hardest(inputs, deviations):
     """The own key and the most similar of the others, ties to the lower index."""
     batches = _square(inputs, {"first": "queries", "second": "keys"}, deviations)
@@ -199,6 +234,9 @@ _WARM = (*_EVERY, *TEMPERATURE_CONVENTIONS, *PARTIAL_TEMPERATURES)
 _EXTRA = ("label-smoothing", "softmax-over-wrong-axis",
           "queue-not-normalized", "queue-dropped", "in-batch-negatives-added")  # fmt: skip
 
+_SAMPLED = (
+    "logq-missing", "logq-added", "logq-without-log", "logq-divided-by-temperature", "accidental-hits-kept",
+)  # fmt: skip
 _HARD_NEGATIVES = (
     "label-smoothing", "queue-not-normalized", "queue-dropped",
     "hardness-missing", "hardness-over-temperature", "hardness-on-every-candidate",
@@ -225,6 +263,11 @@ DENSE = DenseFamily(
             (*_WARM, *_HARD_NEGATIVES, "keys-detached", "a-negative-dropped"),
             _ranked_stages,
             _without_hardness,
+        ),
+        "sampled_softmax": DenseForm(
+            _sampled,
+            _sampled_rows,
+            (*_WARM, *_SAMPLED, "label-smoothing", "keys-detached", "softmax-over-wrong-axis", "weights-not-detached"),
         ),
         "hard_contrastive": DenseForm(
             _hardest,
