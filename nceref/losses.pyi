@@ -269,6 +269,21 @@ class _Paco(LossFunction):
         center_bias: Any = None, form: Literal["sum", "normalized"] = "sum",
         normalize: Literal["l2", "none"] = "l2") -> dict[str, Any]: ...
 
+class _SampledSoftmax(LossFunction):
+    """Softmax over items of which a batch is sampled, each corrected for how often it is (logQ)."""
+
+    def __call__(self, queries: Any, items: Any, expected_counts: Any, *, item_ids: Any = None,
+        temperature: SupportsFloat, correction: Literal["all", "negatives", "weighted"] = "all",
+        normalize: Literal["l2", "none"] = "l2", reduction: Literal["mean", "sum", "none"] = "mean",
+        compute: bool = True) -> Any: ...
+    def value_and_grad(self, queries: Any, items: Any, expected_counts: Any, *, item_ids: Any = None,
+        temperature: SupportsFloat, correction: Literal["all", "negatives", "weighted"] = "all",
+        normalize: Literal["l2", "none"] = "l2", reduction: Literal["mean", "sum", "none"] = "mean",
+        compute: bool = True, cotangent: Any = None) -> tuple[Any, dict[str, Any]]: ...
+    def anatomy(self, queries: Any, items: Any, expected_counts: Any, *, item_ids: Any = None,
+        temperature: SupportsFloat, correction: Literal["all", "negatives", "weighted"] = "all",
+        normalize: Literal["l2", "none"] = "l2") -> Anatomy: ...
+
 class _Siglip(LossFunction):
     """Sigmoid loss over all image-text pairs, summed over pairs and divided by N."""
 
@@ -357,6 +372,7 @@ moco: _Moco
 nce: _Nce
 nt_xent: _NtXent
 paco: _Paco
+sampled_softmax: _SampledSoftmax
 siglip: _Siglip
 simple: _Simple
 supcon_in: _SupconIn
