@@ -13,12 +13,11 @@ from benchmarks.clock import fresh
 from benchmarks.machine import installed, rates
 from benchmarks.memory import extra
 from benchmarks.speed import row, sample
-from benchmarks.startup import timed
+from benchmarks.startup import CHECKED, LOSS, timed, warm
 from nceref.output.terminal import overwrite
 
 RANGES = Path(__file__).with_name("ratios.json")
 CASE = views(4096)
-CHECKED, LOSS = "tests/programs/plain.py:with_gradients", "info_nce"
 COMMANDS = {
     "numpy": ["-c", "import numpy"],
     "nceref": ["-c", "import nceref"],
@@ -44,18 +43,6 @@ def measured(threads: int = 1) -> dict[str, float]:
     out["warm verify / cold verify"] = fresh(warm) / seconds["verify"]
     overwrite("")
     return out
-
-
-def warm() -> float:
-    """Seconds of a verification in a process that has made one."""
-    import time
-
-    from nceref import verify
-
-    verify(CHECKED, LOSS)
-    start = time.perf_counter()
-    verify(CHECKED, LOSS)
-    return time.perf_counter() - start
 
 
 def main() -> int:

@@ -10,6 +10,7 @@ True
 """
 
 import inspect
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from nceref.engine.namespaces import array_namespace, as_scalar
 from nceref.errors import InputError
 from nceref.output.markdown import typeset
 from nceref.output.text import printable, shown
+from nceref.output.words import letters
 from nceref.spec import Array, Choice, Labels, Loss, Parameter, Scalar, Source
 
 FAMILY = "nceref.family"
@@ -235,8 +237,8 @@ def get_loss(name: str) -> LossFunction:
     Parameters
     ----------
     name : str
-        A name of the package, or ``file.py:LOSS`` or ``package.module:LOSS`` for a declaration, ``nceref.spec.Loss``,
-        outside of it. The file is executed.
+        A name of the package, one under which it is released, such as ``NTXentLoss``, or ``file.py:LOSS`` or
+        ``package.module:LOSS`` for a declaration, ``nceref.spec.Loss``, outside of it. The file is executed.
 
     Raises
     ------
@@ -253,7 +255,20 @@ def get_loss(name: str) -> LossFunction:
 
 @cache
 def _get_loss(name: str) -> LossFunction:
-    return LossFunction(registry.pick("loss", name, registry.discover(FAMILY, "LOSS", Loss), "nceref losses"))
+    known = registry.discover(FAMILY, "LOSS", Loss)
+    if name not in known and (own := _released_as(name, known.values())):
+        return _get_loss(own)
+    return LossFunction(registry.pick("loss", name, known, "nceref losses"))
+
+
+def _released_as(name: str, known: Iterable[Loss]) -> str:
+    """The loss that packages release under a name, ``NTXentLoss`` or one that it is known as; empty for none."""
+    plain = letters(name)
+    for loss in known:
+        own = letters(loss.name)
+        if plain in (own, f"{own}loss", *map(letters, loss.known_as)):
+            return loss.name
+    return ""
 
 
 @cache

@@ -196,6 +196,23 @@ class _InfoNce(LossFunction):
     def anatomy(self, queries: Any, keys: Any, negatives: Any = None, *, temperature: SupportsFloat,
         normalize: Literal["l2", "none"] = "l2") -> Anatomy: ...
 
+class _Mnrl(LossFunction):
+    """Multiple negatives ranking: InfoNCE over the documents of a batch and hard negatives."""
+
+    def __call__(self, queries: Any, documents: Any, negatives: Any = None, *, temperature: SupportsFloat,
+        candidates: Literal["joined", "own", "hard"] = "joined", hardness: SupportsFloat = 0.0,
+        hardness_of: Literal["all", "in_batch", "hard"] = "all", normalize: Literal["l2", "none"] = "l2",
+        reduction: Literal["mean", "sum", "none"] = "mean", compute: bool = True) -> Any: ...
+    def value_and_grad(self, queries: Any, documents: Any, negatives: Any = None, *, temperature: SupportsFloat,
+        candidates: Literal["joined", "own", "hard"] = "joined", hardness: SupportsFloat = 0.0,
+        hardness_of: Literal["all", "in_batch", "hard"] = "all", normalize: Literal["l2", "none"] = "l2",
+        reduction: Literal["mean", "sum", "none"] = "mean", compute: bool = True, cotangent: Any = None) -> tuple[Any,
+        dict[str, Any]]: ...
+    def anatomy(self, queries: Any, documents: Any, negatives: Any = None, *, temperature: SupportsFloat,
+        candidates: Literal["joined", "own", "hard"] = "joined", hardness: SupportsFloat = 0.0,
+        hardness_of: Literal["all", "in_batch", "hard"] = "all",
+        normalize: Literal["l2", "none"] = "l2") -> Anatomy: ...
+
 class _Moco(LossFunction):
     """InfoNCE against a queue of old keys; no gradient through keys or queue."""
 
@@ -251,6 +268,21 @@ class _Paco(LossFunction):
         queue: Any = None, queue_labels: Any = None, class_prior: Any = None, center_features: Any = None,
         center_bias: Any = None, form: Literal["sum", "normalized"] = "sum",
         normalize: Literal["l2", "none"] = "l2") -> dict[str, Any]: ...
+
+class _SampledSoftmax(LossFunction):
+    """Softmax over items of which a batch is sampled, each corrected for how often it is (logQ)."""
+
+    def __call__(self, queries: Any, items: Any, expected_counts: Any, *, item_ids: Any = None,
+        temperature: SupportsFloat, correction: Literal["all", "negatives", "weighted"] = "all",
+        normalize: Literal["l2", "none"] = "l2", reduction: Literal["mean", "sum", "none"] = "mean",
+        compute: bool = True) -> Any: ...
+    def value_and_grad(self, queries: Any, items: Any, expected_counts: Any, *, item_ids: Any = None,
+        temperature: SupportsFloat, correction: Literal["all", "negatives", "weighted"] = "all",
+        normalize: Literal["l2", "none"] = "l2", reduction: Literal["mean", "sum", "none"] = "mean",
+        compute: bool = True, cotangent: Any = None) -> tuple[Any, dict[str, Any]]: ...
+    def anatomy(self, queries: Any, items: Any, expected_counts: Any, *, item_ids: Any = None,
+        temperature: SupportsFloat, correction: Literal["all", "negatives", "weighted"] = "all",
+        normalize: Literal["l2", "none"] = "l2") -> Anatomy: ...
 
 class _Siglip(LossFunction):
     """Sigmoid loss over all image-text pairs, summed over pairs and divided by N."""
@@ -335,10 +367,12 @@ debiased: _Debiased
 hard_contrastive: _HardContrastive
 hcl: _Hcl
 info_nce: _InfoNce
+mnrl: _Mnrl
 moco: _Moco
 nce: _Nce
 nt_xent: _NtXent
 paco: _Paco
+sampled_softmax: _SampledSoftmax
 siglip: _Siglip
 simple: _Simple
 supcon_in: _SupconIn

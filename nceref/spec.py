@@ -184,6 +184,8 @@ class Loss:
     lowest_temperature : float
         Below it nothing is judged: the loss, written as it is, leaves the range of floats there. Where it is not even
         defined, the scalar has a `low` of its own instead.
+    known_as : tuple of str
+        Names of classes in released packages that compute it, such as "SupConLoss".
     decomposition : callable or None
         ``decomposition(statistics, arguments)``: row values of named parts that add up to the loss.
     """
@@ -208,6 +210,7 @@ class Loss:
     mean_over: str | None = None
     single: bool = True
     lowest_temperature: float = 0.0
+    known_as: tuple[str, ...] = ()
     decomposition: Callable[[Any, Any], Mapping[str, Any]] | None = None
     variants: tuple[Mapping[str, Any], ...] = (MappingProxyType({}),)
 

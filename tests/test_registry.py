@@ -10,6 +10,7 @@ from sweep import sweep
 from nceref import registry
 from nceref.errors import InputError, TargetError
 from nceref.losses import all_losses, get_loss
+from nceref.output.words import letters
 from nceref.targets.peers.peer import peers
 
 
@@ -17,14 +18,8 @@ from nceref.targets.peers.peer import peers
     ("name", "meant"),
     [
         ("simclr", ["nt_xent"]),
-        ("ntxent", ["nt_xent"]),
-        ("NT_XENT", ["nt_xent"]),
         ("nt_xnet", ["nt_xent"]),
-        ("NTXentLoss", ["nt_xent"]),
         ("supcon", ["supcon_in", "supcon_out"]),
-        ("SupConLoss", ["supcon_in", "supcon_out"]),
-        ("infonce", ["info_nce"]),
-        ("arc_face", ["arcface"]),
         ("decoupled", ["dcl", "dclw"]),
         ("loss", []),
         ("xyz", []),
@@ -36,6 +31,27 @@ def test_only_what_is_near_or_described_so_is_suggested(name, meant):
     with pytest.raises(InputError) as caught:
         get_loss(name)
     assert str(caught.value) == f"no loss named {name!r}{hint}See `nceref losses`"
+
+
+@sweep(
+    ("name", "loss"),
+    [
+        ("ntxent", "nt_xent"),
+        ("NT-XENT", "nt_xent"),
+        ("NTXentLoss", "nt_xent"),
+        ("InfoNCE", "info_nce"),
+        ("SigLipLoss", "siglip"),
+        ("SupConLoss", "supcon_out"),
+        ("MultipleNegativesRankingLoss", "mnrl"),
+    ],
+)
+def test_a_loss_is_found_under_the_name_that_packages_give_it(name, loss):
+    assert get_loss(name) is get_loss(loss)
+
+
+def test_no_two_losses_are_known_by_one_name():
+    names = [letters(n) for loss in all_losses().values() for n in (loss.name, *loss.declaration.known_as)]
+    assert len(names) == len({*names})
 
 
 def test_chosen_are_those_named_each_once_or_all():

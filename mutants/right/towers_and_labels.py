@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mutants.bug import correct, cross_entropy, log_softmax, logsumexp, softplus, unit
+from mutants.bug import correct, cross_entropy, log_softmax, logsumexp, softplus, stop, unit
 
 
 @correct("info_nce")
@@ -156,3 +156,50 @@ def supcon_in_two_log_sum_exps(embeddings, labels, *, temperature):
     logits, positive = _pairs(embeddings, labels, temperature)
     count = np.sum(positive, axis=1).astype(logits.real.dtype)
     return np.mean(logsumexp(logits) - logsumexp(np.where(positive, logits, -np.inf)) + np.log(count))
+
+
+@correct("mnrl")
+def mnrl_joined(queries, documents, negatives, *, temperature):
+    """One matrix: documents, then hard negatives, query by query."""
+    q, n = unit(queries), unit(negatives)
+    candidates = np.concatenate([unit(documents), n.reshape(-1, n.shape[-1])])
+    return cross_entropy(q @ candidates.T / temperature, np.arange(len(q)))
+
+
+@correct("mnrl")
+def mnrl_interleaved(queries, documents, negatives, *, temperature):
+    """Each document before its hard negatives, with targets to match."""
+    passages = np.concatenate([documents[:, None], negatives], axis=1)
+    count = passages.shape[1]
+    logits = unit(queries) @ unit(passages.reshape(-1, passages.shape[-1])).T / temperature
+    return cross_entropy(logits, count * np.arange(len(queries)))
+
+
+@correct("mnrl", settings={"hardness": 3.0})
+def mnrl_hardness_detached(queries, documents, *, temperature, hardness):
+    """The weights of the negatives as factors of their exponentials."""
+    s = unit(queries) @ unit(documents).T
+    weights = hardness * stop(s) * (1 - np.eye(len(s), dtype=s.dtype))
+    return np.mean(logsumexp(s / temperature + weights) - np.diagonal(s) / temperature)
+
+
+@correct("sampled_softmax")
+def sampled_by_weights(queries, items, expected_counts, *, temperature):
+    """The counts as divisors of exponentials."""
+    logits = unit(queries) @ unit(items).T / temperature
+    return np.mean(logsumexp(logits - np.log(expected_counts)) - np.diagonal(logits) + np.log(expected_counts))
+
+
+@correct("sampled_softmax")
+def sampled_without_hits(queries, items, expected_counts, item_ids, *, temperature):
+    """Accidental hits at minus infinity."""
+    logits, n = unit(queries) @ unit(items).T / temperature - np.log(expected_counts), len(queries)
+    hits = (item_ids[:, None] == item_ids) & ~np.eye(n, dtype=bool)
+    return cross_entropy(np.where(hits, -np.inf, logits), np.arange(n))
+
+
+@correct("sampled_softmax", settings={"correction": "negatives"})
+def sampled_negatives_alone(queries, items, expected_counts, *, temperature):
+    """The diagonal is left as it is."""
+    logits, n = unit(queries) @ unit(items).T / temperature, len(queries)
+    return cross_entropy(np.where(np.eye(n, dtype=bool), logits, logits - np.log(expected_counts)), np.arange(n))

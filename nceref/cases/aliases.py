@@ -16,8 +16,23 @@ ARRAYS: Mapping[str, tuple[str, ...]] = {
     "x": ("x1", "z1", *ROWS),
     "y": ("x2", "z2"),
     "queries": ("q", "query", "anchor", "anchors"),
+    "documents": (
+        "docs",
+        "doc",
+        "document",
+        "passages",
+        "passage",
+        "positives",
+        "positive",
+        "pos",
+        "targets",
+        "p",
+        "d",
+    ),
+    "items": ("item", "candidates", "candidate", "itemembeddings", "candidateembeddings", "i"),
+    "expected_counts": ("counts", "samplingprobability", "candidatesamplingprobability", "probabilities", "q"),
     "keys": ("k", "key", "positive", "positives", "positivekey", "positivekeys", "pos"),
-    "negatives": ("neg", "negs", "negative", "negativekey", "negativekeys"),
+    "negatives": ("neg", "negs", "negative", "negativekey", "negativekeys", "hardnegatives", "hardneg", "hardnegs"),
     "queue": ("memory", "bank", "memorybank", "queuekeys", "queuefeatures"),
     "embeddings": ROWS,
     "image": ("images", "imagefeatures", "imageembeds", "imageembeddings", "imgfeatures", "imgemb", "img"),
@@ -39,6 +54,7 @@ ARRAYS: Mapping[str, tuple[str, ...]] = {
 LABELS: Mapping[str, tuple[str, ...]] = {
     "labels": CLASSES,
     "target": CLASSES,
+    "item_ids": ("ids", "candidateids"),
     "queue_labels": ("memorylabels", "banklabels"),
 }
 SCALARS: Mapping[str, tuple[str, ...]] = {
@@ -58,6 +74,7 @@ SCALARS: Mapping[str, tuple[str, ...]] = {
     "negative_weight": ("negweight",),
     "noise_ratio": ("nu",),
     "fraction": ("hardfraction",),
+    "hardness": ("hardnessstrength", "alpha"),
 }
 CHOICES: Mapping[str, tuple[str, ...]] = {"normalize": ("normalise", "normalized", "normalised", "l2normalize")}
 ALL: Mapping[str, tuple[str, ...]] = {**ARRAYS, **LABELS, **SCALARS, **CHOICES}

@@ -18,7 +18,7 @@ from nceref.cases.records import Observation, Outcome, Probe, Result, Status
 from nceref.checks.settings import holds_for
 from nceref.checks.situations import Sizes
 from nceref.output.limits import guaranteed, stable
-from nceref.spec import Array, Labels, Scalar
+from nceref.spec import Array, Choice, Labels, Scalar
 from nceref.tolerance.implementation import FORMATS
 
 Inputs = dict[str, Any]
@@ -245,12 +245,19 @@ def _closed_form(probe: Probe, outcome: Outcome) -> tuple[float, float] | None:
 
 def _sizes(probe: Probe) -> dict[str, Any]:
     """The sizes and scalars of a probe, in the words of expectations."""
-    scalars = {p.name: probe.inputs.get(p.name, p.default) for p in probe.loss.parameters if isinstance(p, Scalar)}
+    settings = {
+        p.name: probe.inputs.get(p.name, p.default) for p in probe.loss.parameters if isinstance(p, Scalar | Choice)
+    }
     first = probe.inputs[_embeddings(probe)[0].name]
-    queue = probe.inputs.get("queue")
-    views = first.shape[1] if first.ndim == 3 else 1
-    counts = {"n": len(first), "dim": first.shape[-1], "views": views, "queue": 0 if queue is None else len(queue)}
-    return {**{name: x for name, x in scalars.items() if x is not ...}, **counts}
+    queue, negatives = probe.inputs.get("queue"), probe.inputs.get("negatives")
+    counts = {
+        "n": len(first),
+        "dim": first.shape[-1],
+        "views": first.shape[1] if first.ndim == 3 else 1,
+        "queue": 0 if queue is None else len(queue),
+        "hard_negatives": 0 if negatives is None or negatives.ndim < 3 else negatives.shape[1],
+    }
+    return {**{name: x for name, x in settings.items() if x is not ...}, **counts}
 
 
 INVARIANCES = (

@@ -24,11 +24,12 @@ COUNTS = {
     "classes": (1, "classes", 10),
     "views": (1, "views of a sample", 2),
     "queue": (0, "rows in the queue", 65536),
+    "hard_negatives": (0, "hard negatives of a query", 4),
     "positives": (0, "positives of an anchor", 8),
 }
 MOST = 10**15
 """Of everything that is counted: larger integers are no floats any more."""
-_DEFAULTS = {"dim": None, "classes": 10, "views": 1}
+_DEFAULTS = {"dim": None, "classes": 10, "views": 1, "hard_negatives": 0}
 
 # A number of features for which the integrals are quick.
 _MANY = 1_000_000

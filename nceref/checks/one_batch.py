@@ -60,13 +60,15 @@ def _spread(expected: ExpectedReadings) -> float | None:
 
 
 def _arrays(loss: Loss, settings: dict[str, Any]) -> list[Array]:
-    """The arrays that a batch has."""
-    arrays = [p for p in loss.parameters if isinstance(p, Array)]
+    """The arrays of rows that a batch has."""
+    arrays = [p for p in loss.parameters if isinstance(p, Array) and p.like != "counts"]
     return [p for p in arrays if p.required or (p.name == "queue" and settings.get("queue"))]
 
 
 def _can_be_drawn(loss: Loss, settings: dict[str, Any]) -> bool:
     """Whether the batch is made of rows of which a size is known, as those of a loss of one's own need not be."""
+    if settings.get("hard_negatives"):
+        return False
     known = {("N", "D"), ("C", "D"), ("K", "D"), ("C", "E")}
     labels = any(isinstance(p, Labels) and (p.required or p.name == "labels") for p in loss.parameters)
     return all(p.shape in known for p in _arrays(loss, settings)) and ("classes" in settings or not labels)
@@ -79,7 +81,7 @@ def _counts(loss: Loss, settings: dict[str, Any]) -> list[tuple[str, int]]:
 
 
 def _batch(loss: Loss, settings: dict[str, Any], rng: Any) -> dict[str, Any]:
-    """Arguments of the loss: independent uniform rows, balanced labels, centers 0."""
+    """Arguments of the loss: independent uniform rows, balanced labels, centers 0, counts 1."""
     import numpy as np
 
     n = settings["n"] * settings.get("views", 1)
@@ -94,6 +96,8 @@ def _batch(loss: Loss, settings: dict[str, Any], rng: Any) -> dict[str, Any]:
         if isinstance(p, Labels) and (p.name in ("labels", "target") or "queue" in out):
             each = settings["n"] if p.shape[0] == "N" else letters[p.shape[0]]
             out[p.name] = np.resize(np.arange(each) % settings["classes"], letters[p.shape[0]])
+        elif isinstance(p, Array) and p.like == "counts":
+            out[p.name] = np.ones(letters[p.shape[0]])
         elif isinstance(p, Scalar | Choice) and p.name in settings:
             out[p.name] = settings[p.name]
     return out

@@ -19,7 +19,18 @@ from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.tolerance.implementation import FORMATS
 
 EARLY = frozenset(
-    {"scalar", "normalization", "temperature", "bias", "positives", "margin", "prior", "weights", "direction"}
+    {
+        "scalar",
+        "normalization",
+        "temperature",
+        "hardness",
+        "bias",
+        "positives",
+        "margin",
+        "prior",
+        "weights",
+        "direction",
+    }
 )
 """Axes that are decided before the denominator."""
 _EARLY_TOO = frozenset({

@@ -6,8 +6,9 @@ beside that is a remark.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from nceref.diagnosis.dependence import is_wrong, shortened, size_of
 from nceref.diagnosis.fresh import FreshCalls, Site, Template, judged
 from nceref.diagnosis.gaps import diagnosis, usable
 from nceref.output.words import out_of
-from nceref.spec import Array, Labels
+from nceref.spec import Array, Choice, Labels
 
 Predicted = tuple[float, float]
 """A value, and how far a target may be from it."""
@@ -44,6 +45,8 @@ class ReferenceReading:
         Numbers of samples at which fresh calls would show it.
     limit : str
         Where it is the reference, or empty.
+    intend : str
+        Options of `nceref verify` under which it is the reference, or empty.
     """
 
     id: str
@@ -51,6 +54,7 @@ class ReferenceReading:
     predicts: Callable[[Probe], Predicted | None]
     sizes: tuple[int, ...] = ()
     limit: str = ""
+    intend: str = ""
 
     def fits(self, observation: Observation) -> bool:
         """Whether a target has this value."""
@@ -75,13 +79,15 @@ def reading_of(seen: Sequence[Observation], calls: FreshCalls) -> Diagnosis | No
         return None
     # The most telling case first: all others are looked at only where it fits.
     ordered = [*wrong, *(o for o in small if o not in wrong)]
-    for one in (*_in_chunks(like, size_of(wrong[0].probe, "N")), *_substituted(like, wrong[0].probe)):
+    chunks = _in_chunks(like, size_of(wrong[0].probe, "N"))
+    for one in chain(_with_settings(like, wrong[0].probe), chunks, _substituted(like, wrong[0].probe)):
         if all(one.fits(o) for o in ordered) and _surprises(one, wrong):
             made = [o for o in calls.at([*_SITES, *(_of_size(n) for n in one.sizes)]) if np.isfinite(o.outcome.value)]
             if any(map(is_wrong, made)) and all(one.fits(o) for o in made):
                 cases, fresh = (out_of(len(x), len(x), what) for x, what in ((small, "case"), (made, "fresh call")))
                 reading = DiagnosisPart(f"the value is {one.words}", f"on {cases} and {fresh}", "computes")
-                return diagnosis(one.id, reading, predicts=one.holds).noting(one.limit)
+                found = diagnosis(one.id, reading, predicts=one.holds).noting(one.limit)
+                return replace(found, intend=one.intend)
     return None
 
 
@@ -174,6 +180,22 @@ def _of_parts(like: Template, chunk: int, how: str, probe: Probe) -> Predicted |
 Change = Callable[[Probe], dict[str, Any]]
 
 
+def _with_settings(like: Template, probe: Probe) -> Iterator[ReferenceReading]:
+    """The reference with another choice of one of its settings."""
+    for p in probe.loss.parameters:
+        present = probe.inputs.get(p.name, p.default) if isinstance(p, Choice) else None
+        for option in (x for x in p.options if x != present) if isinstance(p, Choice) else ():
+            what = f"that of the reference with {p.name}={option!r}"
+            change = partial(_chosen, p.name, option)
+            yield ReferenceReading(
+                "other-setting", what, partial(_with, like, change), intend=f"--set {p.name}={option}"
+            )
+
+
+def _chosen(name: str, option: Any, probe: Probe) -> dict[str, Any]:
+    return {name: option}
+
+
 def _substituted(like: Template, probe: Probe) -> Iterator[ReferenceReading]:
     """The reference with something else in the place of an input."""
     for words, change in _changes(probe):
@@ -194,6 +216,10 @@ def _changes(probe: Probe) -> Iterator[tuple[str, Change]]:
             yield f"`{other}` in the place of `{name}`", partial(_other, name, other)
             if rows.index(name) < rows.index(other):
                 yield f"`{name}` and `{other}` exchanged", partial(_exchanged, name, other)
+    for name, other in ((a, b) for a in rows for b in rows):
+        shapes = np.shape(probe.inputs[name]), np.shape(probe.inputs[other])
+        if len(shapes[0]) == 3 and shapes[1] == (shapes[0][0], shapes[0][2]):
+            yield f"`{other}` in the place of the last of each sample's `{name}`", partial(_last_other, name, other)
     for name, p in declared.items():
         for words, f in _ORDERS.items():
             if isinstance(p, Array | Labels) and (np.ndim(probe.inputs[name]) == 1 or "sorted" not in words):
@@ -225,6 +251,11 @@ _COUNTS: dict[str, Callable[[Any], Any]] = {
 
 def _other(name: str, other: str, probe: Probe) -> dict[str, Any]:
     return {name: probe.inputs[other]}
+
+
+def _last_other(name: str, other: str, probe: Probe) -> dict[str, Any]:
+    own, last = probe.inputs[name], probe.inputs[other]
+    return {name: np.concatenate([own[:, :-1], last[:, None]], axis=1)}
 
 
 def _exchanged(name: str, other: str, probe: Probe) -> dict[str, Any]:

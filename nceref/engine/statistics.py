@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from nceref.engine.namespaces import array_namespace
 from nceref.engine.patterns import Pattern
 from nceref.engine.tiles import Slopes, View
-from nceref.engine.unshifted_statistics import ExpMeanNearOne, ExpSum, PositiveSums, log_or_empty
+from nceref.engine.unshifted_statistics import ExpMeanNearOne, ExpSum, PositiveSums, SumOfExponentials, log_or_empty
 
 Array = Any
 NEAR = 1 / 16
@@ -33,21 +33,16 @@ NEAR = 1 / 16
 
 
 @dataclass(frozen=True)
-class LogSumExp:
-    """log( sum_j exp(k s_ij) / count ); -inf for an empty row, and the head decides what that means.
+class LogSumExp(SumOfExponentials):
+    """log( sum_j exp(k s_ij) / count ); -inf for an empty row, and the head decides what that means."""
 
-    The count is how many pairs each row has, for a mean; None: the sum itself.
-    """
-
-    k: float = 1.0
-    count: int | None = None
     exponentiates = True
 
     def within(self, bound: float, most: float) -> Any:
         """The statistic without maxima where no exponential overflows; means of numbers near 1 keep their digits."""
         if self.count is not None and self.k * bound < NEAR:
-            return ExpMeanNearOne(self.k, self.count)
-        return ExpSum(self.k, self.count) if self.k * bound <= most else self
+            return ExpMeanNearOne(self.k, self.count, self.slope)
+        return ExpSum(self.k, self.count, self.slope) if self.k * bound <= most else self
 
     def rereads(self, pattern: Pattern) -> bool:
         return True
@@ -75,11 +70,11 @@ class LogSumExp:
         return peak + log_or_empty(total / (self.count or 1))
 
     def prepare(self, slope: Array, out: Array) -> tuple[Array, Array]:
-        """Slope times k, and what the exponents are measured from; an empty row has no pair to give a share to."""
-        return self.k * slope, _or_zero(out) + math.log(self.count or 1)
+        """Slope by the exponents, and what these are measured from; an empty row has no pair to give a share to."""
+        return self.by_logit * slope, _or_zero(out) + math.log(self.count or 1)
 
     def vjp(self, into: Slopes, view: View, pattern: Pattern, slope: Array, shift: Array) -> None:
-        """Slope times d out_i / d s_ij = k exp(k s_ij - out_i)."""
+        """Slope times d out_i / d s_ij, which is exp(k s_ij - out_i) times the slope of the exponent."""
         xp = array_namespace(slope)
         into.scale(view, view.turned(xp.exp(self._exponent(view, pattern) - shift[:, None])), slope)
 

@@ -34,11 +34,26 @@ def _inverse(out: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class ExpSum:
-    """log( sum_j exp(k s_ij) / count ), computed as it is written; without a count, of the sum."""
+class SumOfExponentials:
+    """The numbers in log( sum_j exp(k s_ij) / count ).
+
+    The count is how many pairs each row has, for a mean; None: the sum itself. The gradient sees `slope` in place of
+    k where the rest of the exponent, (k - slope) s_ij, is a constant weight of the pair; None: all of k.
+    """
 
     k: float = 1.0
     count: int | None = None
+    slope: float | None = None
+
+    @property
+    def by_logit(self) -> float:
+        """Derivative of the exponent by the logit."""
+        return self.k if self.slope is None else self.slope
+
+
+@dataclass(frozen=True)
+class ExpSum(SumOfExponentials):
+    """The logarithm computed as it is written."""
 
     def rereads(self, pattern: Pattern) -> bool:
         return False
@@ -56,8 +71,8 @@ class ExpSum:
         return log_or_empty(state / (self.count or 1))
 
     def prepare(self, slope: Array, out: Array) -> tuple[Array]:
-        """The factor of exp(k s_ij) in the slopes, slope * k / sum."""
-        return (self.k * slope * _inverse(out) / (self.count or 1),)
+        """The factor of exp(k s_ij) in the slopes, slope * by_logit / sum."""
+        return (self.by_logit * slope * _inverse(out) / (self.count or 1),)
 
     def vjp(self, into: Slopes, view: View, pattern: Pattern, by: Array) -> None:
         into.scale(view, self._exp(view, pattern), by)

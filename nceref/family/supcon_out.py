@@ -205,6 +205,7 @@ LOSS = Loss(
         *BOUNDS,
     ),
     notes="It does push a positive away that has more than its share of the softmax: attraction is not declared.",
+    known_as=("SupConLoss",),
     variants=(
         {"labels": ...},
         {"mask": ...},

@@ -78,7 +78,9 @@ def _vjp_error(
     stat: Any, s: Any, ds: Any, mask: Any, weight: Any, out: Any, dout: Any, slope: Any, dslope: Any, fmt: Any
 ) -> Any:
     if isinstance(stat, LogSumExp):
-        derivative, far = (stat.k * x for x in _share(stat.k, s, ds, out, dout, mask, weight / (stat.count or 1), fmt))
+        derivative, far = (
+            stat.by_logit * x for x in _share(stat.k, s, ds, out, dout, mask, weight / (stat.count or 1), fmt)
+        )
     else:
         derivative = weight * stat.slope(s)
         # The slope of a sum of the logits themselves is 1, without an error of its own.

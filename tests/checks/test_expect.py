@@ -452,7 +452,7 @@ def test_defaults_are_named_and_what_was_given_is_not():
             {"n": 8, "temperature": 1, "concentration": 2**53},
             "`concentration` must be >= 0 and < 9007199254740992, got 9007199254740992",
         ),
-        ("ntxent", {}, "did you mean 'nt_xent'"),
+        ("nt_xnet", {}, "did you mean 'nt_xent'"),
     ],
 )
 def test_refusals_say_what_to_do(name, given, message):

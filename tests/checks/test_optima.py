@@ -107,6 +107,19 @@ def all_settings():
         for name, scale in (("nt_xent", {}), ("dcl", {}), ("dclw", {"sigma": 0.5})):
             yield name, {**given, **scale}, {"z1": s, "z2": s, "temperature": t, **scale}
         yield "info_nce", given, {"queries": s, "keys": s, "temperature": t}
+        yield "sampled_softmax", given, {
+            "queries": s, "items": s, "expected_counts": [0.5] * n, "temperature": t,
+        }  # fmt: skip
+        yield "mnrl", given, {"queries": s, "documents": s, "temperature": t}
+        for hardness in (0.0, 0.3):
+            more = {"candidates": "own", "hardness": hardness, "hardness_of": "all"}
+            yield "mnrl", {**given, **more, "hard_negatives": 2}, {
+                "queries": s, "documents": s, "negatives": [[x, x] for x in opposite(s)], "temperature": t, **more,
+            }  # fmt: skip
+        yield "mnrl", {"candidates": "hard", "n": n, "hard_negatives": 3, "temperature": t}, {
+            "queries": UP * n, "documents": UP * n, "negatives": [opposite(UP) * 3] * n, "temperature": t,
+            "candidates": "hard",
+        }  # fmt: skip
         yield "clip", {"n": n, "logit_scale": 1 / t}, {"image": s, "text": s, "logit_scale": 1 / t}
         yield "moco", {"queue": n, "temperature": t}, {
             "queries": UP * 3, "keys": UP * 3, "queue": opposite(UP) * n, "temperature": t,

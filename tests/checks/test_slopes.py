@@ -155,6 +155,30 @@ def moco(queries, keys, queue, temperature, **_):
     return {"queries": by_query, "temperature": np.mean((own - (P * s).sum(axis=1)) / T**2)}
 
 
+def mnrl(queries, documents, negatives=None, *, temperature, hardness=0.0, **_):
+    """dL_i/ds_ic = (P_ic - [c = d_i]) / T,  s_ic = q_i.c,  P_i = softmax(s_i/T + a s_i);
+    dL_i/dT = (s_ii - sum_c P_ic s_ic) / T^2"""
+    n, hard = len(queries), [] if negatives is None else negatives.reshape(-1, queries.shape[1])
+    c, T = np.concatenate([documents, hard]) if len(hard) else documents, temperature
+    s, own = queries @ c.T, np.eye(n, len(c))
+    # In every candidate but the positive: "all" of them.
+    P = softmax(s / T + hardness * s * (1 - own))
+    g = (P - own) / T / n
+    by_candidate = g.T @ queries
+    out = {"queries": g @ c, "documents": by_candidate[:n]}
+    out |= {"negatives": by_candidate[n:].reshape(negatives.shape)} if len(hard) else {}
+    return {**out, "temperature": np.mean((np.diag(s) - (P * s).sum(axis=1)) / T**2)}
+
+
+def sampled_softmax(queries, items, expected_counts, *, temperature, correction="all", **_):
+    """dL_i/ds_ij = (P_ij - [j = i]) / T,  s_ij = q_i.v_j,  P_i = softmax over the corrected logits;
+    dL_i/dT = (s_ii - sum_j P_ij s_ij) / T^2"""
+    s, T, own = queries @ items.T, temperature, np.eye(len(queries))
+    P = softmax(s / T - np.log(expected_counts) * (1 if correction == "all" else 1 - own))
+    out = query_slopes(queries, items, (P - own) / T, (np.diag(s) - (P * s).sum(axis=1)) / T**2)
+    return {"items" if name == "keys" else name: x for name, x in out.items()}
+
+
 def simple(queries, keys, negative_weight=None, **_):
     """dL_i/ds_ii = -1,  dL_i/ds_ij = w"""
     n = len(queries)
@@ -316,6 +340,7 @@ ROWS, CENTERS = unit(RNG, 5, D), RNG.standard_normal((2, D))
 WEIGHTS = RNG.integers(0, 3, (5, 5)) / 2 + np.roll(np.eye(5), 1, axis=1)
 LOGITS, COUNTS = RNG.standard_normal((N, 3)), np.array([3.0, 1.0, 7.0])
 CLASSES = unit(RNG, 3, D)
+HARD = unit(np.random.default_rng(1), N, 2, D)
 # Of the first row, the own class lies at an angle of about 2.9.
 OPPOSED = np.concatenate([-(CLASSES[2:] + 0.25 * CLASSES[:1]), PAIR[0, 1:]])
 OPPOSED /= np.linalg.norm(OPPOSED, axis=1, keepdims=True)
@@ -336,6 +361,9 @@ SLOPES = [
     (hcl, tuple(PAIR), {"temperature": 1.0, "concentration": 0.5}),
     (hcl, tuple(NEAR), {"temperature": 0.3, "positive_prior": 0.4}),
     (info_nce, tuple(PAIR), {"temperature": 0.3}),
+    (mnrl, (*PAIR, HARD), {"temperature": 0.3}),
+    (mnrl, (*PAIR, HARD), {"temperature": 0.3, "hardness": 2.0, "hardness_of": "all"}),
+    (mnrl, tuple(PAIR), {"temperature": 0.3, "hardness": 2.0}),
     (moco, (*PAIR, ROWS), {"temperature": 0.3}),
     (nce, (LOGITS[:, 0], LOGITS[:3, 1]), {
         "data_log_noise": LOGITS[:, 2], "noise_log_noise": LOGITS[0], "noise_ratio": 3.0,
@@ -346,6 +374,9 @@ SLOPES = [
         "alpha": 0.3, "temperature": 0.3, "form": "normalized", "center_features": ROWS[::-1].copy(),
         "center_bias": np.array([0.5, -1.0]),
     }),
+    (sampled_softmax, (*PAIR, np.array([3.0, 1.0, 0.25, 7.0])), {"temperature": 0.3}),
+    (sampled_softmax, (*PAIR, np.array([3.0, 1.0, 0.25, 7.0])), {"temperature": 0.3, "correction": "negatives"}),
+    (sampled_softmax, (*PAIR, np.array([3.0, 1.0, 0.25, 7.0])), {"temperature": 0.3, "correction": "weighted"}),
     (siglip, tuple(PAIR), {"logit_scale": 4.0, "logit_bias": -1.0}),
     (simple, tuple(PAIR), {}),
     (supcon_in, (ROWS, LABELS), {"temperature": 0.3}),

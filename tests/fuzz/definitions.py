@@ -228,6 +228,29 @@ def info_nce(a, scale):
     return own_key_against(a, scale, a.negatives)
 
 
+def mnrl(a, scale):
+    """-s_ii/T + log sum of e^(s/T + a s), a for the chosen negatives."""
+    by, q = 1 / a.temperature, rows_of(a.queries, a)
+    documents = scale.similarities(q, rows_of(a.documents, a), by)
+    # Hard negative v of all queries in one matrix, as views are.
+    hard = [scale.similarities(q, rows_of(view, a), by) for view in a.negatives or []]
+    scale.amplified(largest([1 + a.hardness * a.temperature]))
+
+    def logit(x, chosen):
+        # What is added is a constant: it moves with nothing.
+        return x + constant(a.hardness * a.temperature * x) if chosen else x
+
+    out = []
+    for i, row in enumerate(documents):
+        negatives = [logit(view[i][i], a.hardness_of in ("hard", "all")) for view in hard]
+        others = [] if a.candidates == "hard" else without(row, i)
+        if a.candidates == "joined":
+            others = [*others, *(x for view in hard for x in without(view[i], i))]
+        negatives += [logit(x, a.hardness_of in ("in_batch", "all")) for x in others]
+        out.append(minus_log_softmax(row[i], negatives))
+    return Reduced(out)
+
+
 def moco(a, scale):
     return own_key_against(a, scale, a.queue)
 
@@ -236,6 +259,22 @@ def own_key_against(a, scale, negatives):
     own = towers(a, scale)
     others = scale.similarities(rows_of(a.queries, a), rows_of(negatives, a), 1 / a.temperature)
     return Reduced([minus_log_softmax(own[i][i], row) for i, row in enumerate(others)])
+
+
+def sampled_softmax(a, scale):
+    """Items over their expected counts; but for "all" the positive as it is, and "weighted" by its complement."""
+    s = scale.similarities(rows_of(a.queries, a), rows_of(a.items, a), 1 / a.temperature)
+    log_m = scale.logits([[m.log() for m in a.expected_counts]])[0]
+    names = a.item_ids or list(range(len(s)))
+    out = []
+    for i, row in enumerate(s):
+        negatives = [x - log_m[j] for j, x in enumerate(row) if names[j] != names[i]]
+        positive = row[i] - log_m[i] if a.correction == "all" else row[i]
+        plain = minus_log_softmax(positive, negatives)
+        if a.correction == "weighted":
+            plain = constant(1 - (-plain).exp()) * (log_sum_exp(negatives) - positive)
+        out.append(plain)
+    return Reduced(out)
 
 
 def nce(a, scale):
@@ -365,6 +404,6 @@ DEFINITIONS = {
     f.__name__: f
     for f in (
         alignment, arcface, balanced_softmax, clip, cosface, cross_entropy, dcl, dclw, debiased, hard_contrastive, hcl,
-        info_nce, moco, nce, nt_xent, paco, siglip, simple, supcon_in, supcon_out, uniformity,
+        info_nce, mnrl, moco, nce, nt_xent, paco, sampled_softmax, siglip, simple, supcon_in, supcon_out, uniformity,
     )
 }  # fmt: skip

@@ -7,7 +7,7 @@ from nceref.spec import Array, Labels
 
 def refused(loss, plain, reduction):
     """Names of which one has to be in the message; empty for a valid call."""
-    for rule in (zero_rows, labelling, lengths, widths, classes, too_few, positives, weights):
+    for rule in (ranking, zero_rows, labelling, hits, lengths, widths, classes, too_few, positives, weights):
         names = rule(loss, plain, reduction)
         if names:
             return names
@@ -34,6 +34,26 @@ def labelling(loss, plain, reduction):
     if "queue_labels" in plain and queue and (len(queue) == 1 or plain["labels"] is None):
         return both | {"queue", "queue_labels"}
     return both
+
+
+def ranking(loss, plain, reduction):
+    """Negatives that are not there: as the only candidates, or as those that a hardness is for."""
+    if loss.name != "mnrl":
+        return set()
+    chosen, hard = plain["hardness_of"] if plain["hardness"] else "", plain["negatives"] is not None
+    if plain["candidates"] == "hard" and not hard:
+        return {"candidates", "negatives"}
+    nobody = (chosen == "hard" and not hard) or (chosen == "in_batch" and plain["candidates"] == "hard")
+    return {"hardness_of", "negatives", "candidates"} if nobody else set()
+
+
+def hits(loss, plain, reduction):
+    """A weighted row without a negative, which has no weight either."""
+    if loss.name != "sampled_softmax" or plain["correction"] != "weighted":
+        return set()
+    ids = plain["item_ids"]
+    alone = len(plain["queries"]) == 1 if ids is None else len({*np.asarray(ids).tolist()}) == 1
+    return {"item_ids", "query"} if alone else set()
 
 
 def lengths(loss, plain, reduction):

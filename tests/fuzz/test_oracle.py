@@ -50,7 +50,22 @@ CASES = {
         {"queries": Q, "keys": Q, "negatives": np.array([[-1.0], [2.0]]), "temperature": 1.0},
         LOG(2 + math.exp(-2)),
     ),
+    "mnrl": ({"queries": E4, "documents": E4, "temperature": 0.5}, LOG(1 + 3 * math.exp(-2))),
+    "mnrl with hard negatives": (
+        {"queries": Q, "documents": Q, "negatives": np.stack([-Q, -Q], axis=1), "temperature": 0.5,
+         "candidates": "hard", "hardness": 1.0, "hardness_of": "hard"},
+        LOG(1 + 2 * math.exp(-5)),
+    ),
     "moco": ({"queries": Q, "keys": Q, "queue": -Q, "temperature": 0.5}, LOG(1 + math.exp(-4))),
+    "sampled_softmax": (
+        {"queries": E4, "items": E4, "expected_counts": np.array([2.0, 2.0, 2.0, 2.0]), "temperature": 0.5,
+         "correction": "negatives"},
+        LOG(1 + 1.5 * math.exp(-2)),
+    ),
+    "sampled_softmax without hits": (
+        {"queries": E4, "items": E4, "expected_counts": np.ones(4), "item_ids": [0, 0, 1, 1], "temperature": 0.5},
+        LOG(1 + 2 * math.exp(-2)),
+    ),
     "hard_contrastive": (
         {"queries": E4, "keys": E4, "temperature": 0.5, "fraction": 0.5}, LOG(1 + 2 * math.exp(-2))
     ),

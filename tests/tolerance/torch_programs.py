@@ -105,6 +105,30 @@ def info_nce(how, queries, keys, temperature, negatives=None, normalize="l2"):
     return even(HEADS[how](s, torch.zeros(len(q), dtype=torch.int64)))
 
 
+def mnrl(how, queries, documents, temperature, negatives=None, candidates="joined", hardness=0.0,
+         hardness_of="all", normalize="l2"):  # fmt: skip
+    q, d = unit(queries, normalize, how), unit(documents, normalize, how)
+    n, hard = len(q), [] if negatives is None else list(unit(negatives, normalize, how).unbind(1))
+    s = torch.cat([q @ x.T for x in (d, *hard)], dim=1)
+    own, column = torch.arange(s.shape[1]) % n == torch.arange(n)[:, None], torch.arange(s.shape[1])
+    chosen = {"in_batch": ~own, "hard": own & (column >= n), "all": ~(own & (column < n))}[hardness_of]
+    kept = {"joined": own | True, "own": own | (column < n), "hard": own}[candidates]
+    logits = s / temperature + hardness * s.detach() * chosen
+    return even(HEADS[how](logits.masked_fill(~kept, -INF), torch.arange(n)))
+
+
+def sampled_softmax(how, queries, items, expected_counts, temperature, item_ids=None, correction="all",
+                    normalize="l2"):  # fmt: skip
+    q, v = unit(queries, normalize, how), unit(items, normalize, how)
+    s, own = q @ v.T / temperature, torch.eye(len(q), dtype=torch.bool)
+    corrected = s - expected_counts.log() * (torch.ones_like(own) if correction == "all" else ~own)
+    hits = own & False if item_ids is None else (item_ids[:, None] == item_ids) & ~own
+    if correction != "weighted":
+        return even(HEADS[how](corrected.masked_fill(hits, -INF), torch.arange(len(q))))
+    gap = corrected.masked_fill(hits | own, -INF).logsumexp(1) - s.diagonal()
+    return even(torch.sigmoid(gap).detach() * gap)
+
+
 def moco(how, queries, keys, queue, temperature, normalize="l2"):
     return info_nce(how, queries, keys.detach(), temperature, queue.detach(), normalize)
 

@@ -249,6 +249,11 @@ def _own_negatives(loss: str, read: Read) -> Any:
     return _row(loss, [[1]], [[read(s_p)]], _entries(s, m, read), temperature=tau, normalize="none")
 
 
+def _own_document(read: Read) -> Any:
+    hard = [_entries(s, m, read)]
+    return _row("mnrl", [[1]], [[read(s_p)]], hard, temperature=tau, candidates="hard", normalize="none")
+
+
 def _captions(read: Read) -> Any:
     text = [[read(s_p)], *_entries(s, m, read)]
     return _row("clip", [[1], *([0] for _ in text[1:])], text, logit_scale=scale, normalize="none")
@@ -257,6 +262,7 @@ def _captions(read: Read) -> Any:
 SLOPES: Mapping[str, Callable[[], Chain]] = {
     "info_nce": lambda: _softmax(lambda read: _own_negatives("info_nce", read)),
     "moco": lambda: _softmax(lambda read: _own_negatives("moco", read)),
+    "mnrl": lambda: _softmax(_own_document),
     "nt_xent": lambda: _softmax(lambda read: _two_views("nt_xent", read)),
     "clip": lambda: _softmax(_captions, temperature=False),
     "dcl": _decoupled,

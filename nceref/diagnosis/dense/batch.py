@@ -139,6 +139,11 @@ class DenseBatch:
         return np.zeros_like(self.own) if self.same_view is None else self.same_view
 
     @property
+    def queue(self) -> Array:
+        """Pairs with the queue or with hard negatives; nobody without one."""
+        return np.zeros_like(self.own) if self.in_queue is None else self.in_queue
+
+    @property
     def i(self) -> Array:
         """Numbers of anchors, a column."""
         return np.arange(len(self.own))[:, None] % (self.height or len(self.own))

@@ -78,6 +78,7 @@ _MASKS: Mapping[str, Callable[[DenseBatch, Any], Array]] = {
     "same-view-only": lambda s, v: s.candidates & (_part(s, s.same_view) | (s.positives > 0)),
     "queue-dropped": lambda s, v: (s.candidates & ~_part(s, s.in_queue)) | (_part(s, s.excluded) & (v == "in-batch")),
     "in-batch-negatives-added": lambda s, v: s.candidates | _part(s, s.excluded),
+    "accidental-hits-kept": lambda s, v: s.candidates | _part(s, s.excluded),
     "centers-dropped": lambda s, v: s.candidates & ~_part(s, s.centers),
     "a-negative-dropped": lambda s, v: _without(s, v),
 }

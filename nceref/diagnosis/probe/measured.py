@@ -97,7 +97,8 @@ def _repeats(calls: Calls, loss: Loss, settings: Mapping[str, Any]) -> bool:
 def _summed(calls: Calls, loss: Loss, settings: Mapping[str, Any]) -> Diagnosis | None:
     """A formula of sums of linear terms and logarithms of sums of exponentials."""
     made = designs(loss, settings)
-    if not made:
+    # Rows whose similarities are chosen one by one need a feature each.
+    if not made or (not made[0].logits and len(made[0].nodes) > made[0].symbols["D"]):
         return None
     try:
         links = structure(calls, made[0], np.random.default_rng(0))

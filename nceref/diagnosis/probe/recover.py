@@ -44,7 +44,7 @@ _STARTS = (1.0, 2.0, -1.0, 0.25, 0.5)
 
 
 def designs(loss: Loss, settings: Mapping[str, Any]) -> list[Design]:
-    """Sheets of several sizes and scalars; none where the loss has no similarities of rows."""
+    """Designs of several sizes and scalars; none where the loss has no similarities of rows."""
     out = []
     for number, (sizes, temperature, share) in enumerate(zip(SIZES, TEMPERATURES, SHARES, strict=True)):
         made = design(loss, settings, sizes, scalars(loss, temperature, share), number)

@@ -29,7 +29,8 @@ SHAPES = {
     "centers": (CLASSES, WIDTH),
 }
 """Arrays of numbers of the generator, whose seeds are 1, 2, 3 and 4."""
-_SHARED_LIKE = {"center": "centers", "counts": "counts"}
+_SHARED_LIKE = {"center": {"C": "centers"}, "counts": {"C": "counts", "N": "item_counts"}}
+"""Arrays by what an input looks like, and the letter of its length."""
 
 
 @cache
@@ -37,7 +38,7 @@ def shared_arrays() -> dict[str, Any]:
     """The arrays by name: float64, and integers for labels; read-only."""
     out: dict[str, Any] = {name: _entries(seed, shape) for seed, (name, shape) in enumerate(SHAPES.items(), 1)}
     out["partners"] = out["partners"] + out["rows"]
-    out["counts"] = 1.0 + np.arange(CLASSES) % 50
+    out["counts"], out["item_counts"] = (1.0 + np.arange(count) % 50 for count in (CLASSES, ROWS))
     # Each group has three or four members.
     out["labels"] = np.arange(ROWS) * 7 % GROUPS
     out["candidate_labels"] = np.arange(CANDIDATES) * 5 % GROUPS
@@ -74,7 +75,7 @@ def shared_by(loss: Loss) -> dict[str, tuple[str, int | None]]:
         if isinstance(p, Labels):
             out[p.name] = ("labels" if p.shape == ("N",) else "candidate_labels", None)
         elif p.like in _SHARED_LIKE:
-            out[p.name] = (_SHARED_LIKE[p.like], None)
+            out[p.name] = (_SHARED_LIKE[p.like][p.shape[0]], None)
         elif len(p.shape) == 1:
             out[p.name] = ("rows" if p.shape == ("N",) else "candidates", number)
         else:

@@ -37,8 +37,8 @@ def test_stages_make_up_the_reference(name):
         one = design_or_inputs(loss, dict(variant), SIZES[1], scalars(loss, 0.4, 0.5), 3)
         inputs = one.call(random_rows(one, int(one.symbols.get("D", 0)), np.random.default_rng(0), (0.5, 2.0)))
         made = batches(loss, inputs)
-        # Rows that are weighted have no other means.
-        assert (made is None) == ("anchor_weights" in variant)
+        # Rows that are weighted have no other means, and logits with a hardness no other temperature.
+        assert (made is None) == ("anchor_weights" in variant or "hardness" in variant)
         if made is None:
             continue
         for reduction in ("mean", "sum") if loss.has_rows else ("mean",):

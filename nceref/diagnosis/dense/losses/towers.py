@@ -7,12 +7,13 @@ from functools import partial
 import numpy as np
 
 from nceref.diagnosis.conventions import of_kind
-from nceref.diagnosis.dense.batch import DenseBatch, DenseFamily, DenseForm, embed, similarities
+from nceref.diagnosis.dense.batch import DenseBatch, DenseFamily, DenseForm, embed, flat, similarities
 from nceref.diagnosis.dense.stages import contrast
 from nceref.diagnosis.dense.temperatures import (
     PARTIAL_TEMPERATURES,
     SCALE_CONVENTIONS,
     TEMPERATURE_CONVENTIONS,
+    inverse_temperature,
     temperature,
     tempered,
 )
@@ -69,25 +70,61 @@ def _momentum(inputs, deviations):
     return _queued(inputs, {"first": "queries", "second": "keys", "queue": "queue"}, deviations)
 
 
-def _queued(inputs, roles, deviations):
-    """Columns: the keys of the batch, of which the own one alone is a candidate, and the queue."""
+def _ranked(inputs, deviations):
+    """Documents and hard negatives, of which a query has those as candidates that a choice says."""
+    hard = {} if inputs["negatives"] is None else {"queue": "negatives"}
+    given = {**inputs, "negatives": flat(inputs["negatives"])}
+    return _queued(given, {"first": "queries", "second": "documents", **hard}, deviations, _of_the_choice)
+
+
+def _of_the_choice(inputs, own, in_queue):
+    """Candidates beside the own document, and the pairs whose logits the hardness is for."""
+    everyone, others = np.ones_like(own), {"joined": True, "own": False}
+    chosen = own if inputs["candidates"] == "hard" else everyone if others[inputs["candidates"]] else ~in_queue | own
+    weighted = {"in_batch": ~own, "hard": own & in_queue, "all": ~own | in_queue}[inputs["hardness_of"]]
+    return chosen, weighted
+
+
+def _of_the_queue(inputs, own, in_queue):
+    return in_queue, None
+
+
+def _queued(inputs, roles, deviations, choose=_of_the_queue):
+    """Columns: the keys of the batch, of which the own one alone is a candidate, and the queue.
+
+    `choose`: candidates beside the own key, and the pairs whose similarities a hardness adds to the logits.
+    """
     unit = embed(inputs, roles, deviations)
-    q, keys = unit["first"], np.concatenate([unit["second"], unit["queue"]])
+    q, keys = unit["first"], np.concatenate([unit[role] for role in ("second", "queue") if role in unit])
     n, total = len(q), len(keys)
     columns = np.arange(total)
     own_key = columns == np.arange(n)[:, None]
     in_queue = np.tile(columns >= n, (n, 1))
+    others, weighted = choose(inputs, columns % n == np.arange(n)[:, None], in_queue)
     # The own key has the label 0, and the queue those after it.
     shift = deviations.get("labels-shifted", 0) % (1 + total - n)
     positives = np.tile(columns == n + shift - 1, (n, 1)) if shift else own_key
-    logits, numerator = tempered(partial(similarities, q, keys, deviations, own_key), positives, inputs, deviations)
+    similar = partial(similarities, q, keys, deviations, own_key)
+    logits, numerator = tempered(similar, positives, inputs, deviations)
+    if weighted is not None and inputs["hardness"] and "hardness-missing" not in deviations:
+        added = _hardness(similar(), inputs, weighted, deviations)
+        logits = logits + added
+        numerator = numerator + np.where(own_key, added, 0.0)
     batch = DenseBatch(
-        logits, numerator, own_key | in_queue, positives.astype(float), np.zeros_like(own_key), in_queue=in_queue,
-        excluded=~own_key & ~in_queue, temperature=temperature(inputs, deviations), samples=n, inputs=inputs,
+        logits, numerator, own_key | others, positives.astype(float), np.zeros_like(own_key), in_queue=in_queue,
+        excluded=~own_key & ~others, temperature=temperature(inputs, deviations), samples=n, inputs=inputs,
         rows=tuple(roles.values()), anchors=np.arange(n), against=n + columns, labels=np.arange(n),
         kinds=np.where(columns < n, columns, -1),
     )  # fmt: skip
     return (_in_one_column(batch, own_key) if "softmax-over-wrong-axis" in deviations else batch,)
+
+
+def _hardness(s, inputs, weighted, deviations):
+    """What is added to the logits: similarities that count as constants."""
+    weighted = np.ones_like(weighted) if "hardness-on-every-candidate" in deviations else weighted
+    by = temperature(inputs, deviations) if "hardness-over-temperature" in deviations else 1.0
+    added = edge(s * inputs["hardness"], "the hardness of the negatives", passes=0.0)
+    return np.where(weighted, added / by, 0.0)
 
 
 def _in_one_column(batch, own_key):
@@ -101,6 +138,40 @@ def _in_one_column(batch, own_key):
     moved = {name: beside(getattr(batch, name)) for name in names}
     masks = {name: moved[name] > 0 for name in ("candidates", "own", "in_queue", "excluded")}
     return replace(batch, **{**moved, **masks})
+
+
+def _sampled(inputs, deviations):
+    """Items of the batch; their counts are taken off the logits, and accidental hits are no candidates."""
+    (batch,) = _square(inputs, {"first": "queries", "second": "items"}, deviations)[:1]
+    own = batch.positives > 0
+    taken = _correction(inputs, deviations) * (np.ones_like(own) if inputs["correction"] == "all" else ~own)
+    names = np.arange(len(own)) if inputs["item_ids"] is None else inputs["item_ids"]
+    hits = (names[:, None] == names) & ~own
+    weighted = inputs["correction"] == "weighted"
+    return (
+        replace(
+            batch, logits=batch.logits - taken, numerator=batch.numerator - taken, excluded=hits,
+            candidates=~hits & ~own if weighted else ~hits,
+        ),
+    )  # fmt: skip
+
+
+def _correction(inputs, deviations):
+    counts = inputs["expected_counts"]
+    if "logq-missing" in deviations:
+        return np.zeros_like(counts)
+    taken = counts if "logq-without-log" in deviations else np.log(counts)
+    taken = -taken if "logq-added" in deviations else taken
+    return taken * inverse_temperature(inputs, deviations) if "logq-divided-by-temperature" in deviations else taken
+
+
+def _sampled_rows(batches, deviations):
+    """Row losses; with weights, the positive is in no denominator, and what is left is weighted by its sigmoid."""
+    rows = contrast(batches, deviations)
+    if batches[0].inputs["correction"] != "weighted":
+        return rows
+    weights = edge(1 / (1 + np.exp(-rows.values)), "the weights", passes=0.0)
+    return replace(rows, values=weights * rows.values)
 
 
 def _hardest(inputs, deviations):
@@ -132,10 +203,25 @@ def _unranked(inputs):
     return _square(inputs, {"first": "queries", "second": "keys"}, {})[:1]
 
 
+def _without_hardness(inputs):
+    """The batches whose logits are similarities over the temperature; None where a hardness is added."""
+    return None if inputs["hardness"] else _ranked(inputs, {})
+
+
 def _stages(names, candidates, inputs, reduction):
     queue = [name for name in ("negatives", "queue") if inputs.get(name) is not None]
     candidates = f"the own key and the {queue[0]}" if queue else candidates
     return paired((*names, *queue), "the own key", candidates, inputs, reduction)
+
+
+def _ranked_stages(inputs, reduction):
+    documents = {
+        "joined": "all documents and all hard negatives",
+        "own": "all documents and its hard negatives",
+        "hard": "its document and its hard negatives",
+    }
+    names = ("queries", "documents", *(["negatives"] if inputs.get("negatives") is not None else []))
+    return paired(names, "its document", documents[inputs.get("candidates") or "joined"], inputs, reduction)
 
 
 _QUERIES = partial(_stages, ("queries", "keys"))
@@ -147,6 +233,14 @@ _EVERY = (
 _WARM = (*_EVERY, *TEMPERATURE_CONVENTIONS, *PARTIAL_TEMPERATURES)
 _EXTRA = ("label-smoothing", "softmax-over-wrong-axis",
           "queue-not-normalized", "queue-dropped", "in-batch-negatives-added")  # fmt: skip
+
+_SAMPLED = (
+    "logq-missing", "logq-added", "logq-without-log", "logq-divided-by-temperature", "accidental-hits-kept",
+)  # fmt: skip
+_HARD_NEGATIVES = (
+    "label-smoothing", "queue-not-normalized", "queue-dropped",
+    "hardness-missing", "hardness-over-temperature", "hardness-on-every-candidate",
+)  # fmt: skip
 
 DENSE = DenseFamily(
     name="towers",
@@ -162,6 +256,18 @@ DENSE = DenseFamily(
             contrast,
             (*_WARM, *_EXTRA, "constants-get-gradient", "a-negative-dropped"),
             partial(_QUERIES, "all keys"),
+        ),
+        "mnrl": DenseForm(
+            _ranked,
+            contrast,
+            (*_WARM, *_HARD_NEGATIVES, "keys-detached", "a-negative-dropped"),
+            _ranked_stages,
+            _without_hardness,
+        ),
+        "sampled_softmax": DenseForm(
+            _sampled,
+            _sampled_rows,
+            (*_WARM, *_SAMPLED, "label-smoothing", "keys-detached", "softmax-over-wrong-axis", "weights-not-detached"),
         ),
         "hard_contrastive": DenseForm(
             _hardest,

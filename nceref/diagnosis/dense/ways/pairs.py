@@ -67,6 +67,17 @@ def _present(w: DenseBatch) -> Any:
     return np.isin(w.kinds, w.labels)[None, :]
 
 
+def _of_query(w: DenseBatch) -> Any:
+    """Pairs of a query with its own document and its own hard negatives."""
+    return w.j % w.samples == w.i
+
+
+def _query_by_query(w: DenseBatch) -> Any:
+    """The column i of documents and hard negatives that are laid out query by query, each document first."""
+    each = w.own.shape[1] // w.samples
+    return (w.i % each * w.samples + w.i // each == w.j) * 1.0
+
+
 def _count(mask: Any) -> Any:
     return np.sum(mask, axis=1, keepdims=True)
 
@@ -86,6 +97,11 @@ MASKS: tuple[tuple[str, Callable[[DenseBatch], Any]], ...] = (
     ("candidates j > i", lambda w: w.candidates & (w.j > w.i)),
     ("candidates j < i", lambda w: w.candidates & (w.j < w.i)),
     ("candidates j >= i", lambda w: w.candidates & (w.j >= w.i)),
+    ("documents and the first hard negative of each query", lambda w: w.candidates & (w.j < 2 * w.samples)),
+    ("documents and the last hard negative of each query",
+     lambda w: w.candidates & (~w.queue | (w.j >= w.own.shape[1] - w.samples))),
+    ("documents and hard negatives of the query", lambda w: w.candidates & (~w.queue | _of_query(w))),
+    ("documents and hard negatives of other queries", lambda w: w.candidates & ~(w.queue & _of_query(w))),
     ("candidates but the first", lambda w: w.candidates & ((w.j > 0) | w.together)),
     ("candidates but the last", lambda w: w.candidates & ((w.j < w.own.shape[1] - 1) | w.together)),
     ("candidates but the next one", lambda w: w.candidates & ((w.j != (w.i + 1) % w.own.shape[1]) | w.together)),
@@ -337,6 +353,7 @@ POSITIVES: tuple[tuple[str, Weights, str], ...] = (
     ("the positives of the candidate after", lambda w, c: np.roll(w.positives, -1, axis=1), ""),
     ("candidates whose labels differ by at most {c}", lambda w, c: (np.abs(w.labels[:, None] - w.kinds) <= c)
      * ~w.own * 1.0, INTEGER),
+    ("column i of d_1 and its hard negatives, d_2 and its hard negatives, ...", lambda w, c: _query_by_query(w), ""),
     ("labels in the order of samples, views of a sample one after the other", lambda w, c: _interleaved(w), ""),
     ("labels repeated as a whole, where each is meant once a view", lambda w, c: _tiled(w), ""),
     ("labels in reverse order", lambda w, c: (w.labels[::-1][:, None] == w.kinds) * ~w.own * 1.0, ""),

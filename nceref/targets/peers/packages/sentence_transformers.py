@@ -8,6 +8,12 @@ def _ranking(queries, keys, *, temperature, gather_across_devices=False):
     return loss.compute_loss_from_embeddings([queries, keys], None)
 
 
+def _hard_negatives(queries, documents, negatives, *, temperature, hardness=0.0):
+    weighted = {"hardness_mode": "hard_negatives", "hardness_strength": hardness} if hardness else {}
+    loss = _loss(1 / temperature, **weighted)
+    return loss.compute_loss_from_embeddings([queries, documents, *negatives.unbind(1)], None)
+
+
 def _symmetric(image, text, *, logit_scale, gather_across_devices=False):
     both = {"directions": ("query_to_doc", "doc_to_query"), "partition_mode": "per_direction"}
     loss = _loss(logit_scale, gather_across_devices=gather_across_devices, **both)
@@ -32,9 +38,11 @@ PEER = Peer(
     link="https://github.com/huggingface/sentence-transformers",
     targets=(
         PeerTarget("mnrl", _PATH, "info_nce", _ranking, floats=("temperature",),
-                   omits="hard negatives that join the keys of the batch: those of the reference replace them",
+                   omits="hard negatives: mnrl-hard-negatives has them",
                    also=("sentence_transformers.losses:MultipleNegativesRankingLoss",),
                    init={"scale": ("temperature", lambda scale: 1 / scale)}, ranks=_RANKS),
+        PeerTarget("mnrl-hard-negatives", "", "mnrl", _hard_negatives, {"negatives": ..., "hardness_of": "hard"},
+                   floats=("temperature", "hardness")),
         PeerTarget("mnrl-symmetric", "", "clip", _symmetric, floats=("logit_scale",), ranks=_RANKS),
     ),
 )  # fmt: skip
