@@ -38,6 +38,9 @@ Gradients = dict[str, Any]
 
 DTYPES = ("float64", "float32")
 
+CONSTRUCTED = "no program: constructed for this catalogue"
+"""In the place of a program in which a bug was seen."""
+
 _FRAMEWORK = "with_"
 """What the name of a file starts with that has programs with gradients of their own; the framework follows."""
 

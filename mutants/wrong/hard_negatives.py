@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from mutants.bug import bug, cross_entropy, log_softmax, logsumexp, softplus, stop, unit
-
-CONSTRUCTED = "no program: constructed for this catalogue"
+from mutants.bug import CONSTRUCTED, bug, cross_entropy, log_softmax, logsumexp, softplus, stop, unit
 
 
 def joined(queries, documents, negatives):

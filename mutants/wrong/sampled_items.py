@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from mutants.bug import bug, cross_entropy, logsumexp, unit
-from mutants.wrong.hard_negatives import CONSTRUCTED
+from mutants.bug import CONSTRUCTED, bug, cross_entropy, logsumexp, unit
 
 
 def scores(queries, items, temperature):

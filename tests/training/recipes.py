@@ -8,7 +8,8 @@ from nceref.training import Adam, Batch, Recipe, Tanh, mlp
 CLASSES = 4
 CENTERS = np.random.default_rng(9).standard_normal((CLASSES, 6))
 NETWORK = mlp((6, 16, CLASSES), activation=Tanh)
-SETTINGS = {"fraction": 0.5, "alpha": 0.05, "class_counts": np.full(CLASSES, 10.0), "noise_ratio": 2.0}
+SETTINGS = {"fraction": 0.5, "alpha": 0.05, "class_counts": np.full(CLASSES, 10.0), "noise_ratio": 2.0,
+            "expected_counts": np.full(12, 2.0)}  # fmt: skip
 WIDE = 3.0
 """Standard deviation of the noise that data are told from."""
 

@@ -12,7 +12,7 @@ from nceref.training import SGD, Adam, Batch, Member, Recipe, mlp, train
 @sweep(
     ("call", "message"),
     [
-        (lambda: train(Recipe("infonce", NETWORK, 1), [Member(0, 1.0)], views), "did you mean 'info_nce'"),
+        (lambda: train(Recipe("info_nec", NETWORK, 1), [Member(0, 1.0)], views), "did you mean 'info_nce'"),
         (lambda: train(Recipe("moco", NETWORK, 1), [Member(0, 1.0)], views), "moco needs a queue"),
         (lambda: train(Recipe("clip", NETWORK, 1, queue=4), [Member(0, 1.0)], views), "clip has no `queue`"),
         (lambda: train(Recipe("paco", NETWORK, 1), [Member(0, 1.0)], views), "say how many `classes` there are"),

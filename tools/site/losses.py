@@ -14,7 +14,7 @@ from nceref.cli import losses_page
 from nceref.cli.losses_page import call
 from nceref.losses import LossFunction, describe
 from nceref.output.markdown import escaped, markdown_table
-from nceref.spec import Array, Scalar
+from nceref.spec import Array, Choice, Scalar
 from nceref.theory.tables import conventions
 from tools.site import gradients, released
 from tools.site.claims import linked, name_in_words
@@ -120,7 +120,8 @@ def _example(loss: LossFunction) -> Mapping[str, float]:
     scalars = {p.name: p for p in loss.parameters if isinstance(p, Scalar)}
     usual: dict[str, float] = {name: example for name, (_, _, example) in COUNTS.items()}
     usual |= {name: p.typical[0] if p.default is ... else p.default for name, p in scalars.items()}
-    sizes = Sizes(usual, scaled="logit_scale" in scalars)
+    choices = {p.name: p.default for p in loss.parameters if isinstance(p, Choice)}
+    sizes = Sizes({**usual, **choices}, scaled="logit_scale" in scalars)
     for expectation in loss.declaration.expectations:
         expectation.at(sizes)
     embeds = any(isinstance(p, Array) and p.embedding for p in loss.parameters)

@@ -91,7 +91,7 @@ SELDOM = {
     "prior-missing", "prior-subtracted", "prior-without-log", "bias-missing", "bias-subtracted", "distance-squared",
     "value-saturates", "similarity-clamped", "epsilon-in-log", "mask-leaks", "softmax-over-wrong-axis",
     "positives-not-averaged", "positives-averaged", "temperature-clamped", "softplus-threshold", "count-rounded-down",
-    "norm-floored",
+    "norm-floored", "accidental-hits-kept",
 }  # fmt: skip
 
 
