@@ -60,6 +60,7 @@ def _sections(loss: LossFunction) -> Mapping[str, Sequence[tuple[str, str]]]:
         ],
         "Kinks": [(kink.name, f"where {kink.where}; taken there: {kink.subgradient}") for kink in declared.kinks],
         "Notes": _lines(declared.notes),
+        "Released as": _lines(", ".join(declared.known_as)),
         "Sources": [("-", " ".join(str(source).split())) for source in loss.sources],
     }
 

@@ -18,20 +18,10 @@ from nceref.diagnosis.options import Option
 from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.tolerance.implementation import FORMATS
 
-EARLY = frozenset(
-    {
-        "scalar",
-        "normalization",
-        "temperature",
-        "hardness",
-        "bias",
-        "positives",
-        "margin",
-        "prior",
-        "weights",
-        "direction",
-    }
-)
+EARLY = frozenset({
+    "scalar", "normalization", "temperature", "hardness", "bias", "positives", "margin", "prior", "weights",
+    "direction",
+})  # fmt: skip
 """Axes that are decided before the denominator."""
 _EARLY_TOO = frozenset({
     "similarity-clamped", "diagonal-included", "correction-missing", "importance-weights-missing", "count-rounded-down",
