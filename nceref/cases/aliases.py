@@ -6,6 +6,7 @@ FIRST = ("za", "zi", "z0", "h1", "hi", "h0", "x1", "xi", "x0", "xa", "out0", "vi
          "emb1", "embeddings1", "embedding1", "input1", "anchor", "anchors")  # fmt: skip
 SECOND = ("zb", "zj", "h2", "hj", "x2", "xj", "xb", "out2", "view2", "p2", "feat2", "features2", "emb2", "embeddings2",
           "embedding2", "input2", "positive", "positives")  # fmt: skip
+DOCUMENTS = ("docs", "doc", "document", "passages", "passage", "positives", "positive", "pos", "p", "d")
 ROWS = ("features", "feature", "feats", "feat", "emb", "embs", "embedding", "z", "x", "projections", "input", "inputs")
 CLASSES = ("y", "target", "targets", "label", "labels")
 WEIGHTS = ("weight", "weights", "w", "prototypes", "centers", "proxies", "kernel", "classcenters")
@@ -16,21 +17,9 @@ ARRAYS: Mapping[str, tuple[str, ...]] = {
     "x": ("x1", "z1", *ROWS),
     "y": ("x2", "z2"),
     "queries": ("q", "query", "anchor", "anchors"),
-    "documents": (
-        "docs",
-        "doc",
-        "document",
-        "passages",
-        "passage",
-        "positives",
-        "positive",
-        "pos",
-        "targets",
-        "p",
-        "d",
-    ),
+    "documents": DOCUMENTS,
     "items": ("item", "candidates", "candidate", "itemembeddings", "candidateembeddings", "i"),
-    "expected_counts": ("counts", "samplingprobability", "candidatesamplingprobability", "probabilities", "q"),
+    "expected_counts": ("counts", "samplingprobability", "candidatesamplingprobability", "probabilities"),
     "keys": ("k", "key", "positive", "positives", "positivekey", "positivekeys", "pos"),
     "negatives": ("neg", "negs", "negative", "negativekey", "negativekeys", "hardnegatives", "hardneg", "hardnegs"),
     "queue": ("memory", "bank", "memorybank", "queuekeys", "queuefeatures"),

@@ -13,6 +13,8 @@ from nceref.spec import Array, Choice, Labels, Loss, Scalar
 _BATCHES, _ENTRIES = (64, 1024), 1 << 16
 """Fewest and most batches, and entries of all: the deviation is off by a tenth, of small batches by a fiftieth."""
 _ROWS, _MOST_SHARED = 128, 1024
+_SIZES = {"queue": "queue", "negatives": "hard_negatives"}
+"""Arrays that a batch may lack, each with the setting that counts its rows."""
 
 
 def with_spread(expected: ExpectedReadings) -> ExpectedReadings:
@@ -62,13 +64,11 @@ def _spread(expected: ExpectedReadings) -> float | None:
 def _arrays(loss: Loss, settings: dict[str, Any]) -> list[Array]:
     """The arrays of rows that a batch has."""
     arrays = [p for p in loss.parameters if isinstance(p, Array) and p.like != "counts"]
-    return [p for p in arrays if p.required or (p.name == "queue" and settings.get("queue"))]
+    return [p for p in arrays if p.required or settings.get(_SIZES.get(p.name, ""))]
 
 
 def _can_be_drawn(loss: Loss, settings: dict[str, Any]) -> bool:
     """Whether the batch is made of rows of which a size is known, as those of a loss of one's own need not be."""
-    if settings.get("hard_negatives"):
-        return False
     known = {("N", "D"), ("C", "D"), ("K", "D"), ("C", "E")}
     labels = any(isinstance(p, Labels) and (p.required or p.name == "labels") for p in loss.parameters)
     return all(p.shape in known for p in _arrays(loss, settings)) and ("classes" in settings or not labels)

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from itertools import chain
+from itertools import chain, permutations
 from typing import Any
 
 import numpy as np
@@ -182,14 +182,11 @@ Change = Callable[[Probe], dict[str, Any]]
 
 def _with_settings(like: Template, probe: Probe) -> Iterator[ReferenceReading]:
     """The reference with another choice of one of its settings."""
-    for p in probe.loss.parameters:
-        present = probe.inputs.get(p.name, p.default) if isinstance(p, Choice) else None
-        for option in (x for x in p.options if x != present) if isinstance(p, Choice) else ():
-            what = f"that of the reference with {p.name}={option!r}"
-            change = partial(_chosen, p.name, option)
-            yield ReferenceReading(
-                "other-setting", what, partial(_with, like, change), intend=f"--set {p.name}={option}"
-            )
+    for p in (p for p in probe.loss.parameters if isinstance(p, Choice)):
+        for option in (x for x in p.options if x != probe.inputs.get(p.name, p.default)):
+            what, intend = f"that of the reference with {p.name}={option!r}", f"--set {p.name}={option}"
+            predicts = partial(_with, like, partial(_chosen, p.name, option))
+            yield ReferenceReading("other-setting", what, predicts, intend=intend)
 
 
 def _chosen(name: str, option: Any, probe: Probe) -> dict[str, Any]:
@@ -211,14 +208,13 @@ def _with(like: Template, change: Change, probe: Probe) -> Predicted | None:
 def _changes(probe: Probe) -> Iterator[tuple[str, Change]]:
     declared = {p.name: p for p in probe.loss.parameters if isinstance(probe.inputs.get(p.name), np.ndarray)}
     rows = [name for name, p in declared.items() if isinstance(p, Array) and p.embedding]
-    for name, other in ((a, b) for a in rows for b in rows if a != b):
-        if np.shape(probe.inputs[name]) == np.shape(probe.inputs[other]):
+    for name, other in permutations(rows, 2):
+        shape, there = np.shape(probe.inputs[name]), np.shape(probe.inputs[other])
+        if shape == there:
             yield f"`{other}` in the place of `{name}`", partial(_other, name, other)
             if rows.index(name) < rows.index(other):
                 yield f"`{name}` and `{other}` exchanged", partial(_exchanged, name, other)
-    for name, other in ((a, b) for a in rows for b in rows):
-        shapes = np.shape(probe.inputs[name]), np.shape(probe.inputs[other])
-        if len(shapes[0]) == 3 and shapes[1] == (shapes[0][0], shapes[0][2]):
+        if len(shape) == 3 and there == (shape[0], shape[2]):
             yield f"`{other}` in the place of the last of each sample's `{name}`", partial(_last_other, name, other)
     for name, p in declared.items():
         for words, f in _ORDERS.items():

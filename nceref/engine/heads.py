@@ -10,6 +10,7 @@ of log(sum of all) - positive, and expm1 and log1p wherever numbers near 1 meet.
 
 import math
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 from nceref.engine.namespaces import array_namespace
@@ -86,12 +87,20 @@ def sigmoid(x: Array) -> Array:
 
 
 def softmax_one_positive(stats: dict[str, Array]) -> HeadRows:
-    """-log softmax at the positive, as softplus(negatives - positive): no digit is lost when the loss is tiny."""
-    loss, missed = softplus_and_sigmoid(stats["negatives"] - stats["positive"])
+    """-log softmax at the positive, as softplus(negatives - positive): no digit is lost when the loss is tiny.
+
+    All statistics but `positive` are log-sum-exps of negatives: several are joined to one.
+    """
+    xp = array_namespace(stats["positive"])
+    negatives = {name: x for name, x in stats.items() if name != "positive"}
+    total = reduce(xp.logaddexp, negatives.values())
+    loss, missed = softplus_and_sigmoid(total - stats["positive"])
 
     def vjp(c: Array) -> dict[str, Any]:
         g = c * missed
-        return {"negatives": g, "positive": -g}
+        # The share of the only one is 1, and costs no exponential.
+        shares = {name: g if x is total else g * xp.exp(x - total) for name, x in negatives.items()}
+        return {"positive": -g, **shares}
 
     return loss, vjp
 

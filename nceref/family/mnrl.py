@@ -10,9 +10,8 @@ negatives that are chosen for it.
 import math
 
 from nceref.engine.formulas import dot, rows
-from nceref.engine.heads import softmax_one_positive, softplus_and_sigmoid
+from nceref.engine.heads import softmax_one_positive
 from nceref.engine.layouts import two_towers
-from nceref.engine.namespaces import array_namespace
 from nceref.engine.parameters import NORMALIZE, NORMALIZED, QUERIES, TEMPERATURE, UNNORMALIZED
 from nceref.engine.patterns import Diagonal, Except, Only, itself
 from nceref.engine.plan import Comparison, Plan
@@ -66,7 +65,7 @@ def plan(queries, documents, negatives, *, temperature, candidates, hardness, ha
     if candidates == "joined":
         terms["others_negatives"] = Term(mass(hardness_of in OTHERS), Except(own))
     logits = two_towers(normalize, factor, queries=queries, negatives=negatives)
-    return Plan((pairs, Comparison(logits, terms)), _head)
+    return Plan((pairs, Comparison(logits, terms)), softmax_one_positive)
 
 
 def _check(negatives, candidates, hardness, hardness_of):
@@ -79,22 +78,6 @@ def _check(negatives, candidates, hardness, hardness_of):
     if hardness and hardness_of == "in_batch" and candidates == "hard":
         msg = "hardness_of='in_batch' is for negatives of other queries, which candidates='hard' leaves out; pass 'all'"
         raise InputError(msg)
-
-
-def _head(stats):
-    """softplus(negatives - positive), with several log-sum-exps of negatives joined to one."""
-    xp = array_namespace(stats["positive"])
-    names = [name for name in stats if name != "positive"]
-    total = stats[names[0]]
-    for name in names[1:]:
-        total = xp.logaddexp(total, stats[name])
-    loss, missed = softplus_and_sigmoid(total - stats["positive"])
-
-    def vjp(c):
-        g = c * missed
-        return {"positive": -g, **{name: g * xp.exp(stats[name] - total) for name in names}}
-
-    return loss, vjp
 
 
 def _info_nce(losses, inputs):

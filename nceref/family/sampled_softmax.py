@@ -98,6 +98,11 @@ def _same_gradient(losses, inputs):
     return ours, theirs
 
 
+def _of_all(known):
+    """A value that is known for the correction of all logits alone."""
+    return lambda s: known(s) if s.correction == "all" else s.absent("known for correction='all'")
+
+
 LOSS = Loss(
     name="sampled_softmax",
     summary="Softmax over items of which a batch is sampled, each corrected for how often it is (logQ).",
@@ -163,23 +168,23 @@ LOSS = Loss(
     expectations=(
         Expectation(
             "chance", "log N", "independent uniform rows as D grows, counts of 1: all similarities 0 (WI-2)",
-            lambda s: s.log(s.n) if s.correction == "all" else s.absent("known for correction='all'"), dim=False,
+            _of_all(lambda s: s.log(s.n)), dim=False,
             assumes="equal counts",
         ),
         Expectation(
             "chance", "E log sum of N terms e^(s/T)",
             "s cosines of independent uniform rows in D dimensions, equal counts (WI-2, WI-3)",
-            lambda s: s.chance(s.n - 1) if s.correction == "all" else s.absent("known for correction='all'"), dim=True,
+            _of_all(lambda s: s.chance(s.n - 1)), dim=True,
             assumes="equal counts",
         ),
         Expectation(
             "collapse", "log N", "all similarities and counts equal (NC-5)",
-            lambda s: s.log(s.n) if s.correction == "all" else s.absent("known for correction='all'"),
+            _of_all(lambda s: s.log(s.n)),
             assumes="equal counts",
         ),
         Expectation(
             "optimum", "log(1 + (N-1) e^(-N / ((N-1) T)))", "aligned simplex, D >= N - 1, equal counts (SC-8, GR-2)",
-            lambda s: s.simplex(s.n, s.n - 1) if s.correction == "all" else s.absent("known for correction='all'"),
+            _of_all(lambda s: s.simplex(s.n, s.n - 1)),
             assumes="equal counts",
         ),
         Expectation(

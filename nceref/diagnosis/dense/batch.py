@@ -144,6 +144,11 @@ class DenseBatch:
         return np.zeros_like(self.own) if self.in_queue is None else self.in_queue
 
     @property
+    def of_query(self) -> Array:
+        """Pairs of a query with its own document or hard negatives."""
+        return self.j % self.samples == self.i
+
+    @property
     def i(self) -> Array:
         """Numbers of anchors, a column."""
         return np.arange(len(self.own))[:, None] % (self.height or len(self.own))

@@ -74,11 +74,12 @@ _MASKS: Mapping[str, Callable[[DenseBatch, Any], Array]] = {
     "self-mask-shifted": lambda s, v: (s.candidates | s.own) & ~np.roll(s.own, v, axis=-1),
     "positive-dropped-from-denominator": lambda s, v: s.candidates & ~(s.positives > 0),
     "positive-kept-in-denominator": lambda s, v: s.candidates | (s.positives > 0),
-    "cross-view-only": lambda s, v: s.candidates & ~_part(s, s.same_view),
-    "same-view-only": lambda s, v: s.candidates & (_part(s, s.same_view) | (s.positives > 0)),
-    "queue-dropped": lambda s, v: (s.candidates & ~_part(s, s.in_queue)) | (_part(s, s.excluded) & (v == "in-batch")),
-    "in-batch-negatives-added": lambda s, v: s.candidates | _part(s, s.excluded),
-    "accidental-hits-kept": lambda s, v: s.candidates | _part(s, s.excluded),
+    "cross-view-only": lambda s, v: s.candidates & ~s.view,
+    "same-view-only": lambda s, v: s.candidates & (s.view | s.together),
+    "queue-dropped": lambda s, v: (s.candidates & ~s.queue) | (_part(s, s.excluded) & (v == "in-batch")),
+    **dict.fromkeys(
+        ("in-batch-negatives-added", "accidental-hits-kept"), lambda s, v: s.candidates | _part(s, s.excluded)
+    ),
     "centers-dropped": lambda s, v: s.candidates & ~_part(s, s.centers),
     "a-negative-dropped": lambda s, v: _without(s, v),
 }

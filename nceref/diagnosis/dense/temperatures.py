@@ -44,6 +44,19 @@ def temperature(inputs: Mapping[str, Any], deviations: Deviations) -> Array:
     return edge(t, "the temperature")
 
 
+def log_counts(counts: Array, inputs: Mapping[str, Any], deviations: Deviations, name: str) -> Array:
+    """Logarithms of counts that a logit has beside the similarity over the temperature.
+
+    `name`: of the conventions that leave them out, or give them the other sign, no logarithm or a temperature.
+    """
+    if f"{name}-missing" in deviations:
+        return np.zeros_like(counts)
+    numbers = counts if f"{name}-without-log" in deviations else np.log(counts)
+    sign = -1.0 if {f"{name}-added", f"{name}-subtracted"} & {*deviations} else 1.0
+    by = inverse_temperature(inputs, deviations) if f"{name}-divided-by-temperature" in deviations else 1.0
+    return sign * numbers * by
+
+
 def _scale(inputs: Mapping[str, Any]) -> str:
     return "logit_scale" if "logit_scale" in inputs else "scale"
 

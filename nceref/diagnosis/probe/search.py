@@ -122,7 +122,7 @@ class TargetCall:
         made = dict(self._with_each(choice, k, ways, start))
         for group, batches in self._joined(made, k, start):
             with suppress(*_REFUSED):
-                out[group] = self._rows_of(batches, {}, start, len(group))
+                out[group] = self._rows_of(batches, start, len(group))
         return out
 
     def rows_of_pairs(self, k: int, numbers: Sequence[int], other: int, ways: Sequence[int]) -> Any:
@@ -194,7 +194,7 @@ class TargetCall:
         same = (_are_rows_of(w[name], {at: x[d][name] for at, x in one.items()}, count) for d, w in enumerate(done))
         if not all(same):
             raise ValueError
-        return self._rows_of(done, {}, k + 1, count)
+        return self._rows_of(done, k + 1, count)
 
     def _copied(self, k: int, count: int) -> Iterable[tuple[list[int], Sequence[DenseBatch]]]:
         """What is on hand before a stage, that many times; kept where it is one batch, since others are large."""
@@ -227,9 +227,9 @@ class TargetCall:
         for group in (found[at : at + few] for found in alike.values() for at in range(0, len(found), few)):
             yield group, [by_row(each) for each in zip(*(made[at] for at in group), strict=True)]
 
-    def _rows_of(self, batches: Sequence[DenseBatch], choice: Choice, start: int, count: int, c: Any = 1.0) -> Any:
+    def _rows_of(self, batches: Sequence[DenseBatch], start: int, count: int) -> Any:
         """Row losses of what is on hand before a stage, (count, rows): that many batches below one another."""
-        done = self._through(batches, choice, start, len(self.stages) - 1, c)[-1]
+        done = self._through(batches, {}, start, len(self.stages) - 1)[-1]
         return np.concatenate([w["rows"].reshape(count, -1) for w in done], axis=1)
 
     def _with_each(

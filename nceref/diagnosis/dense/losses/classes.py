@@ -12,6 +12,7 @@ from nceref.diagnosis.dense.temperatures import (
     SCALE_CONVENTIONS,
     TEMPERATURE_CONVENTIONS,
     inverse_temperature,
+    log_counts,
     temperature,
 )
 from nceref.diagnosis.dense.ways.lineup import compared, over_temperature, softmaxed
@@ -59,19 +60,9 @@ def _given(inputs, deviations):
 def _balanced(inputs, deviations):
     """The logarithm of the class counts is added to the scores."""
     x = edge(inputs["logits"], "the first input")
-    counts = inputs["class_counts"][..., None, :]
-    prior = counts if "prior-without-log" in deviations else np.log(counts)
-    sign = 0 if "prior-missing" in deviations else -1 if "prior-subtracted" in deviations else 1
-    # The counts are added after the temperature has divided.
-    sign = inverse_temperature(inputs, deviations) if "prior-divided-by-temperature" in deviations else sign
-    return (
-        _scored(
-            x * inverse_temperature(inputs, deviations) + sign * prior,
-            _onehot(inputs, deviations, x.shape[-1]),
-            inputs,
-            deviations,
-        ),
-    )
+    scores = x * inverse_temperature(inputs, deviations)
+    prior = log_counts(inputs["class_counts"][..., None, :], inputs, deviations, "prior")
+    return (_scored(scores + prior, _onehot(inputs, deviations, x.shape[-1]), inputs, deviations),)
 
 
 def _cosines(inputs, deviations):

@@ -13,7 +13,7 @@ from nceref.diagnosis.dense.temperatures import (
     PARTIAL_TEMPERATURES,
     SCALE_CONVENTIONS,
     TEMPERATURE_CONVENTIONS,
-    inverse_temperature,
+    log_counts,
     temperature,
     tempered,
 )
@@ -79,8 +79,7 @@ def _ranked(inputs, deviations):
 
 def _of_the_choice(inputs, own, in_queue):
     """Candidates beside the own document, and the pairs whose logits the hardness is for."""
-    everyone, others = np.ones_like(own), {"joined": True, "own": False}
-    chosen = own if inputs["candidates"] == "hard" else everyone if others[inputs["candidates"]] else ~in_queue | own
+    chosen = {"joined": np.ones_like(own), "own": ~in_queue | own, "hard": own}[inputs["candidates"]]
     weighted = {"in_batch": ~own, "hard": own & in_queue, "all": ~own | in_queue}[inputs["hardness_of"]]
     return chosen, weighted
 
@@ -144,7 +143,9 @@ def _sampled(inputs, deviations):
     """Items of the batch; their counts are taken off the logits, and accidental hits are no candidates."""
     (batch,) = _square(inputs, {"first": "queries", "second": "items"}, deviations)[:1]
     own = batch.positives > 0
-    taken = _correction(inputs, deviations) * (np.ones_like(own) if inputs["correction"] == "all" else ~own)
+    taken = log_counts(inputs["expected_counts"], inputs, deviations, "logq") * (
+        np.ones_like(own) if inputs["correction"] == "all" else ~own
+    )
     names = np.arange(len(own)) if inputs["item_ids"] is None else inputs["item_ids"]
     hits = (names[:, None] == names) & ~own
     weighted = inputs["correction"] == "weighted"
@@ -154,15 +155,6 @@ def _sampled(inputs, deviations):
             candidates=~hits & ~own if weighted else ~hits,
         ),
     )  # fmt: skip
-
-
-def _correction(inputs, deviations):
-    counts = inputs["expected_counts"]
-    if "logq-missing" in deviations:
-        return np.zeros_like(counts)
-    taken = counts if "logq-without-log" in deviations else np.log(counts)
-    taken = -taken if "logq-added" in deviations else taken
-    return taken * inverse_temperature(inputs, deviations) if "logq-divided-by-temperature" in deviations else taken
 
 
 def _sampled_rows(batches, deviations):

@@ -248,7 +248,7 @@ _CHANGES: tuple[tuple[str, Callable[[DenseBatch, Any, float], Any], str], ...] =
     ("{c} times as large for negatives", lambda w, x, c: np.where(w.together, x, c * x), REAL),
     ("times T for the queue or the hard negatives", lambda w, x, c: np.where(w.queue, x / w.scale, x), ""),
     ("{c} larger for the queue or the hard negatives", lambda w, x, c: x + c * w.queue, REAL),
-    ("{c} larger for hard negatives of the query", lambda w, x, c: x + c * (w.queue & (w.j % w.samples == w.i)), REAL),
+    ("{c} larger for hard negatives of the query", lambda w, x, c: x + c * (w.queue & w.of_query), REAL),
     ("held between -{c} and {c}", lambda w, x, c: np.clip(x, -abs(c), abs(c)), REAL),
     ("at least {c}", lambda w, x, c: np.maximum(x, c), REAL),
     ("at most {c}", lambda w, x, c: np.minimum(x, c), REAL),

@@ -67,11 +67,6 @@ def _present(w: DenseBatch) -> Any:
     return np.isin(w.kinds, w.labels)[None, :]
 
 
-def _of_query(w: DenseBatch) -> Any:
-    """Pairs of a query with its own document and its own hard negatives."""
-    return w.j % w.samples == w.i
-
-
 def _query_by_query(w: DenseBatch) -> Any:
     """The column i of documents and hard negatives that are laid out query by query, each document first."""
     each = w.own.shape[1] // w.samples
@@ -100,8 +95,8 @@ MASKS: tuple[tuple[str, Callable[[DenseBatch], Any]], ...] = (
     ("documents and the first hard negative of each query", lambda w: w.candidates & (w.j < 2 * w.samples)),
     ("documents and the last hard negative of each query",
      lambda w: w.candidates & (~w.queue | (w.j >= w.own.shape[1] - w.samples))),
-    ("documents and hard negatives of the query", lambda w: w.candidates & (~w.queue | _of_query(w))),
-    ("documents and hard negatives of other queries", lambda w: w.candidates & ~(w.queue & _of_query(w))),
+    ("documents and hard negatives of the query", lambda w: w.candidates & (~w.queue | w.of_query)),
+    ("documents and hard negatives of other queries", lambda w: w.candidates & ~(w.queue & w.of_query)),
     ("candidates but the first", lambda w: w.candidates & ((w.j > 0) | w.together)),
     ("candidates but the last", lambda w: w.candidates & ((w.j < w.own.shape[1] - 1) | w.together)),
     ("candidates but the next one", lambda w: w.candidates & ((w.j != (w.i + 1) % w.own.shape[1]) | w.together)),
