@@ -225,6 +225,21 @@ class _Moco(LossFunction):
     def anatomy(self, queries: Any, keys: Any, queue: Any, *, temperature: SupportsFloat,
         normalize: Literal["l2", "none"] = "l2") -> Anatomy: ...
 
+class _MultiDirection(LossFunction):
+    """InfoNCE with queries and documents as candidates of one another and among themselves."""
+
+    def __call__(self, queries: Any, documents: Any, negatives: Any = None, *, temperature: SupportsFloat,
+        directions: Literal["all", "qd_qq_dd", "qd_qq", "qd_dd", "qd_dq", "symmetric"] = "all",
+        normalize: Literal["l2", "none"] = "l2", reduction: Literal["mean", "sum", "none"] = "mean",
+        compute: bool = True) -> Any: ...
+    def value_and_grad(self, queries: Any, documents: Any, negatives: Any = None, *, temperature: SupportsFloat,
+        directions: Literal["all", "qd_qq_dd", "qd_qq", "qd_dd", "qd_dq", "symmetric"] = "all",
+        normalize: Literal["l2", "none"] = "l2", reduction: Literal["mean", "sum", "none"] = "mean",
+        compute: bool = True, cotangent: Any = None) -> tuple[Any, dict[str, Any]]: ...
+    def anatomy(self, queries: Any, documents: Any, negatives: Any = None, *, temperature: SupportsFloat,
+        directions: Literal["all", "qd_qq_dd", "qd_qq", "qd_dd", "qd_dq", "symmetric"] = "all",
+        normalize: Literal["l2", "none"] = "l2") -> Anatomy: ...
+
 class _Nce(LossFunction):
     """Binary noise-contrastive estimation with a known noise density; no normalizer is assumed."""
 
@@ -369,6 +384,7 @@ hcl: _Hcl
 info_nce: _InfoNce
 mnrl: _Mnrl
 moco: _Moco
+multi_direction: _MultiDirection
 nce: _Nce
 nt_xent: _NtXent
 paco: _Paco

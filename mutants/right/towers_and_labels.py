@@ -203,3 +203,19 @@ def sampled_negatives_alone(queries, items, expected_counts, *, temperature):
     """The diagonal is left as it is."""
     logits, n = unit(queries) @ unit(items).T / temperature, len(queries)
     return cross_entropy(np.where(np.eye(n, dtype=bool), logits, logits - np.log(expected_counts)), np.arange(n))
+
+
+@correct("multi_direction")
+def directions_of_stacked_rows(queries, documents, *, temperature):
+    """All pairs of the stacked rows in one matrix, of which a row and its document have two lines."""
+    z, n = np.concatenate([unit(queries), unit(documents)]), len(queries)
+    s = np.where(np.eye(2 * n, dtype=bool), -np.inf, z @ z.T / temperature)
+    positive = np.diagonal(s[:n, n:])
+    return np.mean(logsumexp(np.concatenate([s[:n], s[n:]], axis=1)) - positive)
+
+
+@correct("multi_direction", settings={"directions": "symmetric"})
+def directions_apart(queries, documents, *, temperature):
+    """The mean of two cross-entropies."""
+    s = unit(queries) @ unit(documents).T / temperature
+    return (cross_entropy(s, np.arange(len(s))) + cross_entropy(s.T, np.arange(len(s)))) / 2

@@ -26,7 +26,7 @@ from nceref.checks.optima import (
     target_entropy,
 )
 from nceref.checks.optimal_points import least_potential
-from nceref.checks.random_rows import MOST_NEGATIVES, Estimate, mean_log_potential, mean_of_rows
+from nceref.checks.random_rows import MOST_NEGATIVES, Estimate, mean_log_potential, mean_of_pairs, mean_of_rows
 
 _COLDEST = 1e-4
 
@@ -117,6 +117,15 @@ class Sizes:
             self.absent(f"drawing takes too long for more than {MOST_NEGATIVES:,} negatives or T < {_COLDEST}")
             return None
         return mean_of_rows(k, 1 / self.temperature, int(self.dim), exponents, head, hardest)
+
+    def chance_of_pairs(self, own: int, one: int, both: int) -> Estimate | float | None:
+        """Mean of -log softmax where other rows meet one row of the pair or both, with D: see `mean_of_pairs`."""
+        if own == 1 and not both:
+            return self.chance(one)
+        if one + both > MOST_NEGATIVES or self.temperature < _COLDEST:
+            self.absent(f"drawing takes too long for more than {MOST_NEGATIVES:,} rows or T < {_COLDEST}")
+            return None
+        return mean_of_pairs(own, one, both, 1 / self.temperature, int(self.dim))
 
     def weighted_chance(self) -> float | None:
         """Mean of DCLW: that of DCL, and 1 / T times that of sum_k s_k e^(s_k/sigma) / sum_k e^(s_k/sigma).

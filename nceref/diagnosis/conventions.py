@@ -280,6 +280,8 @@ _LISTED = (
     Convention("other-direction-only", "direction", "the second direction only", "Average both directions."),
     Convention("directions-summed", "direction", "both directions added up, not averaged", "Divide by 2.",
                threads=("Spijkervet/SimCLR#18",)),
+    Convention("positive-counted-once", "direction", "the positive once in a denominator that has it from both sides",
+               "Leave the positive in both sums, or say with `directions` that one of them is not there."),
     Convention("both-directions-averaged", "direction", "the mean of both directions",
                "Use the rows of queries against keys only, or compare with the symmetric loss."),
     Convention("softmax-over-wrong-axis", "direction", "the softmax over anchors instead of candidates",

@@ -30,6 +30,12 @@ def two_towers(
     return Dot(anchors, candidates, factor, offset)
 
 
+def one_tower(normalize: str, factor: Factor, **inputs: Array) -> Dot:
+    """Logits of the rows of the inputs among themselves; the same object on both sides makes them symmetric."""
+    rows = embed(normalize, **inputs)
+    return Dot(rows, rows, factor)
+
+
 @lru_cache
 def one_positive(n: int) -> Mapping[str, Term]:
     """Candidate i is anchor i's positive, the others its negatives."""
@@ -49,8 +55,8 @@ def two_views(
     if n < least:
         msg = f"{name} has no negatives for {n} pair of views in `z1` and `z2`; pass at least {least} pairs"
         raise InputError(msg)
-    z = embed(normalize, z1=z1, z2=z2)
-    return Comparison(Dot(z, z, divided_by(temperature)), _one_partner(n, tuple((k or {"negatives": 1.0}).items())))
+    logits = one_tower(normalize, divided_by(temperature), z1=z1, z2=z2)
+    return Comparison(logits, _one_partner(n, tuple((k or {"negatives": 1.0}).items())))
 
 
 @lru_cache

@@ -8,6 +8,10 @@ Z1 = Array("z1", ("N", "D"), "Embeddings of the first view, one row a sample.")
 Z2 = Array("z2", ("N", "D"), "Embeddings of the second view, row by row of the same samples.")
 QUERIES = Array("queries", ("N", "D"), "Anchors.")
 KEYS = Array("keys", ("N", "D"), "Key i is the positive of query i.")
+DOCUMENTS = Array("documents", ("N", "D"), "Document i is the positive of query i.")
+HARD_NEGATIVES = Array(
+    "negatives", ("N", "V", "D"), "V hard negatives of each query; None: there are none.", required=False
+)
 LOGITS = Array("logits", ("N", "C"), "One score for every class.", embedding=False, like="vector")
 CLASS_WEIGHTS = Array("class_weights", ("C", "D"), "One weight vector a class.", like="center")
 EMBEDDINGS = Array("embeddings", ("N", "D"), "One row a sample.")

@@ -117,5 +117,6 @@ LOSS = Loss(
             lambda s: s.cosine_bound(s.n - 1, 2),
         ),
     ),
+    known_as=("MultipleNegativesSymmetricRankingLoss",),
     notes="A bias added to all logits cancels in the softmax: a dropped logit bias is invisible here, not in SigLIP.",
 )  # fmt: skip

@@ -12,14 +12,22 @@ import math
 from nceref.engine.formulas import dot, rows
 from nceref.engine.heads import softmax_one_positive
 from nceref.engine.layouts import two_towers
-from nceref.engine.parameters import NORMALIZE, NORMALIZED, QUERIES, TEMPERATURE, UNNORMALIZED
+from nceref.engine.parameters import (
+    DOCUMENTS,
+    HARD_NEGATIVES,
+    NORMALIZE,
+    NORMALIZED,
+    QUERIES,
+    TEMPERATURE,
+    UNNORMALIZED,
+)
 from nceref.engine.patterns import Diagonal, Except, Only, itself
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.sides import shared
 from nceref.engine.similarity import divided_by
 from nceref.engine.statistics import LogSumExp, Sum, Term
 from nceref.errors import InputError
-from nceref.spec import Array, Choice, Expectation, Loss, Relation, Scalar, Source, always
+from nceref.spec import Choice, Expectation, Loss, Relation, Scalar, Source, always
 
 OTHERS, OWN = ("in_batch", "all"), ("hard", "all")
 """Values of `hardness_of` that are for negatives of other queries, and for hard negatives of the query itself."""
@@ -158,8 +166,8 @@ LOSS = Loss(
     "  dL_i/dT = (s_ii - sum_c P_ic s_ic) / T^2",
     parameters=(
         QUERIES,
-        Array("documents", ("N", "D"), "Document i is the positive of query i."),
-        Array("negatives", ("N", "V", "D"), "V hard negatives of each query; None: there are none.", required=False),
+        DOCUMENTS,
+        HARD_NEGATIVES,
         TEMPERATURE,
         Choice(
             "candidates", ("joined", "own", "hard"), "joined",

@@ -111,6 +111,9 @@ def all_settings():
             "queries": s, "items": s, "expected_counts": [0.5] * n, "temperature": t,
         }  # fmt: skip
         yield "mnrl", given, {"queries": s, "documents": s, "temperature": t}
+        for directions in ("all", "qd_qq_dd", "qd_qq", "qd_dd", "qd_dq", "symmetric"):
+            chosen = {"temperature": t, "directions": directions}
+            yield "multi_direction", {**given, **chosen}, {"queries": s, "documents": s, **chosen}
         for hardness in (0.0, 0.3):
             more = {"candidates": "own", "hardness": hardness, "hardness_of": "all"}
             yield "mnrl", {**given, **more, "hard_negatives": 2}, {

@@ -170,6 +170,30 @@ def mnrl(queries, documents, negatives=None, *, temperature, hardness=0.0, **_):
     return {**out, "temperature": np.mean((np.diag(s) - (P * s).sum(axis=1)) / T**2)}
 
 
+def multi_direction(queries, documents, negatives=None, *, temperature, **_):
+    """dL_i/ds = (P - [positive]) / T for every candidate of row i, P its share of Z_i, of the positive 2 shares where
+    it stands twice;  dL_i/dT = (s_ii - sum P s) / T^2"""
+    n, T, hard = len(queries), temperature, negatives.reshape(-1, queries.shape[1])
+    own, of_query = np.eye(n), np.repeat(np.eye(n), negatives.shape[1], axis=1)
+    parts = {
+        "qd": queries @ documents.T, "qh": queries @ hard.T, "qq": queries @ queries.T, "dq": documents @ queries.T,
+        "dd": documents @ documents.T, "dh": documents @ hard.T,
+    }  # fmt: skip
+    left_out = {"qq": own, "dd": own, "dh": of_query}
+    Z = sum((np.exp(s / T) * (1 - left_out.get(name, 0))).sum(axis=1) for name, s in parts.items())
+    P = {name: np.exp(s / T) * (1 - left_out.get(name, 0)) / Z[:, None] for name, s in parts.items()}
+    g = {name: x / T / n for name, x in P.items()}
+    g["qd"] = g["qd"] - own / T / n
+    by_hard = g["qh"].T @ queries + g["dh"].T @ documents
+    return {
+        "queries": g["qd"] @ documents + g["qh"] @ hard + (g["qq"] + g["qq"].T) @ queries + g["dq"].T @ documents,
+        "documents": g["qd"].T @ queries + g["dq"] @ queries + (g["dd"] + g["dd"].T) @ documents + g["dh"] @ hard,
+        "negatives": by_hard.reshape(negatives.shape),
+        "temperature": np.mean(np.diag(parts["qd"]) - sum((P[name] * s).sum(axis=1) for name, s in parts.items()))
+        / T**2,
+    }
+
+
 def sampled_softmax(queries, items, expected_counts, *, temperature, correction="all", **_):
     """dL_i/ds_ij = (P_ij - [j = i]) / T,  s_ij = q_i.v_j,  P_i = softmax over the corrected logits;
     dL_i/dT = (s_ii - sum_j P_ij s_ij) / T^2"""
@@ -364,6 +388,7 @@ SLOPES = [
     (mnrl, (*PAIR, HARD), {"temperature": 0.3}),
     (mnrl, (*PAIR, HARD), {"temperature": 0.3, "hardness": 2.0, "hardness_of": "all"}),
     (mnrl, tuple(PAIR), {"temperature": 0.3, "hardness": 2.0}),
+    (multi_direction, (*PAIR, HARD), {"temperature": 0.3}),
     (moco, (*PAIR, ROWS), {"temperature": 0.3}),
     (nce, (LOGITS[:, 0], LOGITS[:3, 1]), {
         "data_log_noise": LOGITS[:, 2], "noise_log_noise": LOGITS[0], "noise_ratio": 3.0,

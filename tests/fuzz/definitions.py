@@ -251,6 +251,31 @@ def mnrl(a, scale):
     return Reduced(out)
 
 
+def multi_direction(a, scale):
+    """-s_ii/T + log sum of e^(s/T) over the directions, or the mean of two of them."""
+    by = 1 / a.temperature
+    q, d = rows_of(a.queries, a), rows_of(a.documents, a)
+    views = [rows_of(view, a) for view in a.negatives or []]
+    sums = {"all": ("qq", "dq", "dd"), "symmetric": ("dq",)}.get(a.directions, a.directions.split("_")[1:])
+    qd = scale.similarities(q, d, by)
+    within = {name: scale.similarities(rows, rows, by) for name, rows in (("qq", q), ("dd", d)) if name in sums}
+    hard = [scale.similarities(q, view, by) for view in views]
+    from_documents = [scale.similarities(d, view, by) for view in views] if "dd" in sums else []
+    out = []
+    for i, row in enumerate(qd):
+        column = [other[i] for other in qd]
+        more = [x for view in hard for x in view[i]]
+        if a.directions == "symmetric":
+            pair = minus_log_softmax(row[i], [*without(row, i), *more]) + minus_log_softmax(row[i], without(column, i))
+            out.append(pair / 2)
+            continue
+        more += [x for matrix in within.values() for x in without(matrix[i], i)]
+        more += [x for view in from_documents for x in without(view[i], i)]
+        more += column if "dq" in sums else []
+        out.append(minus_log_softmax(row[i], [*without(row, i), *more]))
+    return Reduced(out)
+
+
 def moco(a, scale):
     return own_key_against(a, scale, a.queue)
 
@@ -404,6 +429,7 @@ DEFINITIONS = {
     f.__name__: f
     for f in (
         alignment, arcface, balanced_softmax, clip, cosface, cross_entropy, dcl, dclw, debiased, hard_contrastive, hcl,
-        info_nce, mnrl, moco, nce, nt_xent, paco, sampled_softmax, siglip, simple, supcon_in, supcon_out, uniformity,
+        info_nce, mnrl, moco, multi_direction, nce, nt_xent, paco, sampled_softmax, siglip, simple, supcon_in,
+        supcon_out, uniformity,
     )
 }  # fmt: skip

@@ -56,6 +56,11 @@ CASES = {
          "candidates": "hard", "hardness": 1.0, "hardness_of": "hard"},
         LOG(1 + 2 * math.exp(-5)),
     ),
+    "multi_direction": ({"queries": E4, "documents": E4, "temperature": 0.5}, LOG(2 + 12 * math.exp(-2))),
+    "multi_direction with hard negatives": (
+        {"queries": Q, "documents": Q, "negatives": -Q[:, None], "temperature": 0.5, "directions": "symmetric"},
+        LOG(1 + math.exp(-4)) / 2,
+    ),
     "moco": ({"queries": Q, "keys": Q, "queue": -Q, "temperature": 0.5}, LOG(1 + math.exp(-4))),
     "sampled_softmax": (
         {"queries": E4, "items": E4, "expected_counts": np.array([2.0, 2.0, 2.0, 2.0]), "temperature": 0.5,

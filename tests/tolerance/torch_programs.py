@@ -129,6 +129,22 @@ def sampled_softmax(how, queries, items, expected_counts, temperature, item_ids=
     return even(torch.sigmoid(gap).detach() * gap)
 
 
+def multi_direction(how, queries, documents, temperature, negatives=None, directions="all", normalize="l2"):
+    q, d = unit(queries, normalize, how), unit(documents, normalize, how)
+    n, hard = len(q), [] if negatives is None else list(unit(negatives, normalize, how).unbind(1))
+    own, everyone = torch.eye(n, dtype=torch.bool), torch.cat([d, *hard])
+    sums = {"all": ("qq", "dq", "dd"), "symmetric": ("dq",)}.get(directions, directions.split("_")[1:])
+    forth, back = q @ everyone.T / temperature, d @ q.T / temperature
+    if directions == "symmetric":
+        return even((HEADS[how](forth, torch.arange(n)) + HEADS[how](back, torch.arange(n))) / 2)
+    parts = {
+        "qq": (q @ q.T / temperature).masked_fill(own, -INF),
+        "dq": back,
+        "dd": (d @ everyone.T / temperature).masked_fill(own.repeat(1, 1 + len(hard)), -INF),
+    }
+    return even(HEADS[how](torch.cat([forth, *(parts[name] for name in sums)], dim=1), torch.arange(n)))
+
+
 def moco(how, queries, keys, queue, temperature, normalize="l2"):
     return info_nce(how, queries, keys.detach(), temperature, queue.detach(), normalize)
 

@@ -249,9 +249,9 @@ def _own_negatives(loss: str, read: Read) -> Any:
     return _row(loss, [[1]], [[read(s_p)]], _entries(s, m, read), temperature=tau, normalize="none")
 
 
-def _own_document(read: Read) -> Any:
+def _own_document(loss: str, read: Read, **choice: str) -> Any:
     hard = [_entries(s, m, read)]
-    return _row("mnrl", [[1]], [[read(s_p)]], hard, temperature=tau, candidates="hard", normalize="none")
+    return _row(loss, [[1]], [[read(s_p)]], hard, temperature=tau, normalize="none", **choice)
 
 
 def _captions(read: Read) -> Any:
@@ -262,7 +262,8 @@ def _captions(read: Read) -> Any:
 SLOPES: Mapping[str, Callable[[], Chain]] = {
     "info_nce": lambda: _softmax(lambda read: _own_negatives("info_nce", read)),
     "moco": lambda: _softmax(lambda read: _own_negatives("moco", read)),
-    "mnrl": lambda: _softmax(_own_document),
+    "mnrl": lambda: _softmax(lambda read: _own_document("mnrl", read, candidates="hard")),
+    "multi_direction": lambda: _softmax(lambda read: _own_document("multi_direction", read, directions="qd_qq")),
     "nt_xent": lambda: _softmax(lambda read: _two_views("nt_xent", read)),
     "clip": lambda: _softmax(_captions, temperature=False),
     "dcl": _decoupled,

@@ -33,7 +33,7 @@ CHANGES = "CHANGES.jsonl"
 FORMAT, FORMER = "2.0", "1"
 """Of the files. The first number changes where a reader of before would misread them: format 1 had one allowed error
 for a whole output."""
-CORPUS = "2026.11.2"
+CORPUS = "2026.11.3"
 """Version of the cases, by year and month."""
 SPECIFICATION = 1
 """What the losses mean: one whose meaning changes gets another number."""
