@@ -159,6 +159,28 @@ class _Debiased(LossFunction):
     def anatomy(self, z1: Any, z2: Any, *, temperature: SupportsFloat, positive_prior: SupportsFloat = 0.1,
         normalize: Literal["l2", "none"] = "l2") -> Anatomy: ...
 
+class _GuidedInfoNce(LossFunction):
+    """InfoNCE without the candidates that a guide finds more similar than the positive (GISTEmbed)."""
+
+    def __call__(self, queries: Any, documents: Any, negatives: Any = None, *, guide_queries: Any = None,
+        guide_documents: Any = None, guide_negatives: Any = None, temperature: SupportsFloat,
+        margin: SupportsFloat = 0.0, margin_of: Literal["absolute", "relative"] = "absolute",
+        directions: Literal["qd_qq_dd", "qd_qq", "qd_dd", "qd"] = "qd_qq_dd",
+        candidates: Literal["joined", "own"] = "joined", normalize: Literal["l2", "none"] = "l2",
+        reduction: Literal["mean", "sum", "none"] = "mean", compute: bool = True) -> Any: ...
+    def value_and_grad(self, queries: Any, documents: Any, negatives: Any = None, *, guide_queries: Any = None,
+        guide_documents: Any = None, guide_negatives: Any = None, temperature: SupportsFloat,
+        margin: SupportsFloat = 0.0, margin_of: Literal["absolute", "relative"] = "absolute",
+        directions: Literal["qd_qq_dd", "qd_qq", "qd_dd", "qd"] = "qd_qq_dd",
+        candidates: Literal["joined", "own"] = "joined", normalize: Literal["l2", "none"] = "l2",
+        reduction: Literal["mean", "sum", "none"] = "mean", compute: bool = True, cotangent: Any = None) -> tuple[Any,
+        dict[str, Any]]: ...
+    def anatomy(self, queries: Any, documents: Any, negatives: Any = None, *, guide_queries: Any = None,
+        guide_documents: Any = None, guide_negatives: Any = None, temperature: SupportsFloat,
+        margin: SupportsFloat = 0.0, margin_of: Literal["absolute", "relative"] = "absolute",
+        directions: Literal["qd_qq_dd", "qd_qq", "qd_dd", "qd"] = "qd_qq_dd",
+        candidates: Literal["joined", "own"] = "joined", normalize: Literal["l2", "none"] = "l2") -> Anatomy: ...
+
 class _HardContrastive(LossFunction):
     """InfoNCE over the hardest negatives only: an upper quantile of each row."""
 
@@ -379,6 +401,7 @@ cross_entropy: _CrossEntropy
 dcl: _Dcl
 dclw: _Dclw
 debiased: _Debiased
+guided_info_nce: _GuidedInfoNce
 hard_contrastive: _HardContrastive
 hcl: _Hcl
 info_nce: _InfoNce

@@ -131,13 +131,15 @@ class Expectation:
 class Kink:
     """A place at which a gradient does not exist, and the subgradient that is returned there.
 
-    `near(inputs)` is true for arguments on the kink or within rounding of it.
+    `near(inputs, eps)` is true for arguments on the kink or within rounding of it, in a format of that precision. Where
+    the value itself `jumps`, rounding decides what it is, and none is compared.
     """
 
     name: str
     where: str
     subgradient: str
-    near: Callable[[Mapping[str, Any]], bool]
+    near: Callable[[Mapping[str, Any], float], bool]
+    jumps: bool = False
 
 
 _WANTED: Mapping[str, str] = {
@@ -228,6 +230,14 @@ class Loss:
     def has_rows(self) -> bool:
         """Whether ``reduction="none"`` means anything for this loss."""
         return bool(self.rows)
+
+    def jumps_near(self, inputs: Mapping[str, Any], eps: float) -> bool:
+        """Whether the value jumps within rounding of these arguments; those that are left out are as by default."""
+        jumps, defaults = (
+            [k for k in self.kinks if k.jumps],
+            {p.name: getattr(p, "default", None) for p in self.parameters},
+        )
+        return any(kink.near({**defaults, **inputs}, eps) for kink in jumps)
 
     @property
     def differentiable(self) -> list[str]:

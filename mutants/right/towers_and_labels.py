@@ -219,3 +219,25 @@ def directions_apart(queries, documents, *, temperature):
     """The mean of two cross-entropies."""
     s = unit(queries) @ unit(documents).T / temperature
     return (cross_entropy(s, np.arange(len(s))) + cross_entropy(s.T, np.arange(len(s)))) / 2
+
+
+@correct("guided_info_nce")
+def guided_in_one_matrix(queries, documents, guide_queries, guide_documents, *, temperature):
+    """All blocks side by side; a row itself has a guide of 1, above every limit but one of 1."""
+    q, d, gq, gd = (unit(x) for x in (queries, documents, guide_queries, guide_documents))
+    n, own = len(q), np.eye(len(q), dtype=bool)
+    s = np.concatenate([q @ d.T, q @ q.T, d @ d.T], axis=1) / temperature
+    g = np.concatenate([gq @ gd.T, gq @ gq.T, gd @ gd.T], axis=1)
+    never = np.concatenate([~own & False, own, own], axis=1)
+    above = g > np.sum(gq * gd, axis=1)[:, None] + 1e-6
+    positive = np.concatenate([own, own & False, own & False], axis=1)
+    return cross_entropy(np.where((above | never) & ~positive, -np.inf, s), np.arange(n))
+
+
+@correct("guided_info_nce", settings={"directions": "qd", "margin": 0.1})
+def guided_by_its_own_rows(queries, documents, *, temperature, margin):
+    """The cosines of the model, as constants, are the guide."""
+    s = unit(queries) @ unit(documents).T
+    fixed = stop(s).real
+    above = (fixed > np.diagonal(fixed)[:, None] - margin) & ~np.eye(len(s), dtype=bool)
+    return cross_entropy(np.where(above, -np.inf, s / temperature), np.arange(len(s)))

@@ -143,7 +143,9 @@ def cases(
                 # The temperature is no part of the stream: the rows are the same at each.
                 rng = np.random.default_rng([seed, list(GEOMETRIES).index(geometry), number])
                 inputs = arguments(loss, GEOMETRIES[geometry], variant, temperature, sizes, rng)
-                yield Case(f"{geometry}-{number}-{temperature:g}", geometry, temperature, inputs)
+                # Where the value jumps, rounding decides what it is: nothing there is compared.
+                if not loss.jumps_near(inputs, float(np.finfo(np.float32).eps)):
+                    yield Case(f"{geometry}-{number}-{temperature:g}", geometry, temperature, inputs)
 
 
 def _sensible(loss: Loss, geometry: str, variant: Mapping[str, Any]) -> bool:
@@ -231,7 +233,7 @@ def _array(
     letters = p.alternative if requested == "views" and p.alternative else p.shape
     shape = tuple(sizes[letter] for letter in letters)
     kinds: dict[str, Callable[[], Any]] = {
-        "embedding": lambda: rows(rng, shape, twins.of(p, shape)),
+        **dict.fromkeys(("embedding", "guide"), lambda: rows(rng, shape, twins.of(p, shape))),
         "center": lambda: twins.classes[: sizes["C"]] if twins.centered else rows(rng, shape, None),
         "vector": lambda: 2 * rng.standard_normal(shape),
         "counts": lambda: rng.integers(1, 100, shape).astype(np.float64),

@@ -81,7 +81,7 @@ def fastest_system() -> str:
 def on_kink(loss: Loss, inputs: dict[str, Any]) -> bool:
     """Whether the arguments lie on a declared kink, where no gradient exists."""
     bound = bind(loss, (), inputs)
-    return any(kink.near(bound) for kink in loss.kinks)
+    return any(kink.near(bound, EPS) for kink in loss.kinks)
 
 
 def compare(loss: Loss, case: Case, dtype: Any, truth: dict[str, Any] | None = None) -> FormulaComparison:

@@ -20,7 +20,7 @@ from nceref.tolerance.implementation import FORMATS
 
 EARLY = frozenset({
     "scalar", "normalization", "temperature", "hardness", "bias", "positives", "margin", "prior", "weights",
-    "direction",
+    "direction", "guide",
 })  # fmt: skip
 """Axes that are decided before the denominator."""
 _EARLY_TOO = frozenset({

@@ -4,6 +4,7 @@ A formula sees numbers only through `m` (see `number_systems`). The same text th
 differences (reverse mode, complex step), 50 digits, proven enclosures and symbolic expressions.
 """
 
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -256,7 +257,7 @@ def _refuse(loss: Loss, inputs: Mapping[str, Any], gradients: bool) -> None:
     """Raise what the program would raise, and for a gradient on a kink, where there is none."""
     BoundLoss(loss, inputs).evaluate("mean")
     for kink in loss.kinks if gradients else ():
-        if kink.near(inputs):
+        if kink.near(inputs, sys.float_info.epsilon):
             msg = f"{loss.name} has no gradient here: {kink.where} ({kink.name}); pass gradients=False for the value"
             raise InputError(msg)
 

@@ -54,7 +54,7 @@ def _head(stats, exponent) -> HeadRows:
     return power(exponent), vjp
 
 
-def _touching(inputs):
+def _touching(inputs, _eps):
     """Whether a pair coincides to rounding, where a power of the distance up to 1 has no gradient."""
     import numpy as np
 

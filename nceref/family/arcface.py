@@ -112,24 +112,25 @@ def _check_lengths(logits):
             raise InputError(msg)
 
 
-def _angles(inputs):
-    """Angle of every row to its target's weights, and the resolution of the dtype."""
+def _angles(inputs, eps):
+    """Angle of every row to its target's weights, and the resolution at a precision."""
     import numpy as np
 
     x, w = (np.asarray(inputs[name], dtype=np.float64) for name in ("embeddings", "class_weights"))
     x, w = x / np.linalg.norm(x, axis=1, keepdims=True), w / np.linalg.norm(w, axis=1, keepdims=True)
     own = w[np.asarray(inputs["target"])]
     angle = 2 * np.arctan2(np.linalg.norm(x - own, axis=1), np.linalg.norm(x + own, axis=1))
-    return angle, 1024 * float(np.finfo(inputs["embeddings"].dtype).eps)
+    # Near a pole, products of rows lose half of the digits; a 16-bit format would have no case left by that measure.
+    return angle, max(1024 * min(eps, 2.0**-23), 8 * eps)
 
 
-def _at_a_pole(inputs):
-    angle, resolution = _angles(inputs)
+def _at_a_pole(inputs, eps):
+    angle, resolution = _angles(inputs, eps)
     return bool((abs(angle) < resolution).any() or (abs(angle - math.pi) < resolution).any())
 
 
-def _at_the_jump(inputs):
-    angle, resolution = _angles(inputs)
+def _at_the_jump(inputs, eps):
+    angle, resolution = _angles(inputs, eps)
     return inputs["fallback"] == "linear" and bool((abs(angle - math.pi + inputs["margin"]) < resolution).any())
 
 
@@ -240,7 +241,7 @@ LOSS = Loss(
         ),
         Kink(
             "jump", "theta_y = pi - m with the linear fallback, where psi jumps from -1 to -cos m - m sin m",
-            "that of cos(theta + m), which is used up to and including the jump", _at_the_jump,
+            "that of cos(theta + m), which is used up to and including the jump", _at_the_jump, jumps=True,
         ),
     ),
     notes="`fallback` is the policy past theta = pi - m, where cos(theta + m) as printed is not monotone in theta.",

@@ -37,7 +37,7 @@ def plan(z1, z2, *, temperature, positive_prior, normalize) -> Plan:
     return Plan((comparison,), head, constant=1 / temperature)
 
 
-def on_clamp(inputs, concentration=0.0):
+def on_clamp(inputs, eps, concentration=0.0):
     """Whether the estimate of a row is within rounding of its floor; for `hcl` with its concentration."""
     import numpy as np
 
@@ -55,7 +55,7 @@ def on_clamp(inputs, concentration=0.0):
     left = log_mass - np.logaddexp(
         np.log(2 * n - 2) - 1 / t + np.log1p(-prior), (np.log(prior) if prior else -np.inf) + np.log(2 * n - 2) + s_p
     )
-    return bool(np.any(np.abs(left) < 256 * np.finfo(inputs["z1"].dtype).eps * (1 + np.max(np.abs(s)))))
+    return bool(np.any(np.abs(left) < 256 * eps * (1 + np.max(np.abs(s)))))
 
 
 def _no_prior(losses, inputs):

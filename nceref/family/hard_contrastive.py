@@ -47,13 +47,13 @@ def plan(queries, keys, *, temperature, fraction, normalize) -> Plan:
     return Plan((Comparison(logits, terms),), softmax_one_positive)
 
 
-def _tied(inputs):
+def _tied(inputs, eps):
     """Whether the last kept and the first dropped negative of a row are equal to rounding."""
     import numpy as np
 
     q, k = compared(inputs, "queries", "keys")
     s = q @ k.T
-    count, eps = kept(inputs["fraction"], len(s) - 1), float(np.finfo(inputs["queries"].dtype).eps)
+    count = kept(inputs["fraction"], len(s) - 1)
     if count >= len(s) - 1:
         return False
     ranked = -np.sort(-s[~np.eye(len(s), dtype=bool)].reshape(len(s), -1), axis=1)

@@ -137,7 +137,7 @@ LOSS = Loss(
     kinks=(
         Kink(
             "clamp", "the estimate equals its floor n e^(-1/T)", "slope 0 of the clamp",
-            lambda inputs: on_clamp(inputs, inputs["concentration"]),
+            lambda inputs, eps: on_clamp(inputs, eps, inputs["concentration"]),
         ),
     ),
     notes="On the clamp the negatives get no gradient: with well-aligned views whole batches sit on it. "

@@ -155,6 +155,24 @@ def moco(queries, keys, queue, temperature, **_):
     return {"queries": by_query, "temperature": np.mean((own - (P * s).sum(axis=1)) / T**2)}
 
 
+def guided_info_nce(queries, documents, *, temperature, margin, **_):
+    """dL_i/ds = (P - [positive]) / T for every candidate of row i that is kept, 0 for the others;
+    dL_i/dT = (s_ii - sum P s) / T^2"""
+    n, T, own = len(queries), temperature, np.eye(len(queries), dtype=bool)
+    parts = [queries @ documents.T, queries @ queries.T, documents @ documents.T]
+    limit = np.diag(parts[0])[:, None] - margin
+    kept = [~own & (s <= limit) | own & (k == 0) for k, s in enumerate(parts)]
+    Z = sum((np.exp(s / T) * inside).sum(axis=1) for s, inside in zip(parts, kept, strict=True))[:, None]
+    P = [np.exp(s / T) * inside / Z for s, inside in zip(parts, kept, strict=True)]
+    qd, qq, dd = (P[0] - own) / T / n, P[1] / T / n, P[2] / T / n
+    return {
+        "queries": qd @ documents + (qq + qq.T) @ queries,
+        "documents": qd.T @ queries + (dd + dd.T) @ documents,
+        "temperature": np.mean(np.diag(parts[0]) - sum((p * s).sum(axis=1) for p, s in zip(P, parts, strict=True)))
+        / T**2,
+    }
+
+
 def mnrl(queries, documents, negatives=None, *, temperature, hardness=0.0, **_):
     """dL_i/ds_ic = (P_ic - [c = d_i]) / T,  s_ic = q_i.c,  P_i = softmax(s_i/T + a s_i);
     dL_i/dT = (s_ii - sum_c P_ic s_ic) / T^2"""
@@ -382,6 +400,7 @@ SLOPES = [
     (debiased, tuple(PAIR), {"temperature": 1.0}),
     (debiased, tuple(NEAR), {"temperature": 0.3, "positive_prior": 0.4}),
     (hard_contrastive, tuple(PAIR), {"temperature": 0.3, "fraction": 0.6}),
+    (guided_info_nce, tuple(PAIR), {"temperature": 0.3, "margin": -0.2}),
     (hcl, tuple(PAIR), {"temperature": 1.0, "concentration": 0.5}),
     (hcl, tuple(NEAR), {"temperature": 0.3, "positive_prior": 0.4}),
     (info_nce, tuple(PAIR), {"temperature": 0.3}),

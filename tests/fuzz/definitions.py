@@ -228,6 +228,45 @@ def info_nce(a, scale):
     return own_key_against(a, scale, a.negatives)
 
 
+def guided_info_nce(a, scale):
+    """-s_ii/T + log sum of e^(s/T) over the positive and the candidates that are not above the guide's limit."""
+    by, n = 1 / a.temperature, len(a.queries)
+    q, d = rows_of(a.queries, a), rows_of(a.documents, a)
+    views = [rows_of(view, a) for view in a.negatives or []]
+    if a.guide_queries is None:
+        gq, gd, guide_views = q, d, views
+    else:
+        gq, gd = rows_of(a.guide_queries, a), rows_of(a.guide_documents, a)
+        guide_views = [rows_of(view, a) for view in a.guide_negatives or []]
+    gq, gd, *guide_views = (rows.numbers() for rows in (gq, gd, *guide_views))
+    sides = {"qd": (q, d, gq, gd), "qq": (q, q, gq, gq), "dd": (d, d, gd, gd)}
+    chosen = ["qd", *a.directions.split("_")[1:]]
+    logits = {name: scale.similarities(sides[name][0], sides[name][1], by) for name in chosen}
+    hard = [scale.similarities(q, view, by) for view in views]
+
+    def similarity(x, y):
+        return value(sum(u * v for u, v in zip(x, y, strict=True))).mid()
+
+    out = []
+    for i in range(n):
+        own = similarity(gq[i], gd[i])
+        limit = own - value(a.margin).mid() * (abs(own) if a.margin_of == "relative" else 1)
+        negatives = [
+            logits[name][i][j]
+            for name in chosen
+            for j in range(n)
+            if j != i and similarity(sides[name][2][i], sides[name][3][j]) <= limit
+        ]
+        negatives += [
+            x
+            for matrix, view in zip(hard, guide_views, strict=True)
+            for j, x in enumerate(matrix[i])
+            if (a.candidates == "joined" or j == i) and similarity(gq[i], view[j]) <= limit
+        ]
+        out.append(minus_log_softmax(logits["qd"][i][i], negatives))
+    return Reduced(out)
+
+
 def mnrl(a, scale):
     """-s_ii/T + log sum of e^(s/T + a s), a for the chosen negatives."""
     by, q = 1 / a.temperature, rows_of(a.queries, a)
@@ -428,8 +467,8 @@ def paco(a, scale):
 DEFINITIONS = {
     f.__name__: f
     for f in (
-        alignment, arcface, balanced_softmax, clip, cosface, cross_entropy, dcl, dclw, debiased, hard_contrastive, hcl,
-        info_nce, mnrl, moco, multi_direction, nce, nt_xent, paco, sampled_softmax, siglip, simple, supcon_in,
-        supcon_out, uniformity,
+        alignment, arcface, balanced_softmax, clip, cosface, cross_entropy, dcl, dclw, debiased, guided_info_nce,
+        hard_contrastive, hcl, info_nce, mnrl, moco, multi_direction, nce, nt_xent, paco, sampled_softmax, siglip,
+        simple, supcon_in, supcon_out, uniformity,
     )
 }  # fmt: skip

@@ -252,7 +252,7 @@ def check_shapes(case, value, grads):
 def compare(case, value, grads):
     """Against the oracle, within the derived bounds and within a loose bound of our own."""
     reduction, plain, near = case.reduction, case.plain, kinks(case)
-    if "jump" in near:
+    if any(kink.jumps for kink in near):
         return
     if case.door == "anatomy":
         reduction = "none"
@@ -337,14 +337,15 @@ def one_row(rng, shape):
 
 
 def kinks(case):
-    """Names of the declared kinks that the case is on or near."""
+    """The declared kinks that the case is on or near."""
     if not case.loss.kinks:
-        return set()
+        return []
     inputs = {name: np.asarray(x) if isinstance(x, list) else x for name, x in checked(case).items()}
     if inputs.get("normalize") == "l2":
         for p in case.loss.parameters:
-            if isinstance(p, Array) and p.embedding:
+            if isinstance(p, Array) and p.embedding and inputs[p.name] is not None:
                 x = inputs[p.name]
                 inputs[p.name] = (x / np.max(np.abs(x), axis=-1, keepdims=True)).astype(x.dtype)
     with np.errstate(all="ignore"):
-        return {kink.name for kink in case.loss.kinks if kink.near(inputs)}
+        first = next(x for x in inputs.values() if isinstance(x, np.ndarray) and x.dtype.kind == "f")
+        return [kink for kink in case.loss.kinks if kink.near(inputs, float(np.finfo(first.dtype).eps))]

@@ -7,7 +7,7 @@ from nceref.spec import Array, Labels
 
 def refused(loss, plain, reduction):
     """Names of which one has to be in the message; empty for a valid call."""
-    for rule in (ranking, zero_rows, labelling, hits, lengths, widths, classes, too_few, positives, weights):
+    for rule in (ranking, guiding, zero_rows, labelling, hits, lengths, widths, classes, too_few, positives, weights):
         names = rule(loss, plain, reduction)
         if names:
             return names
@@ -45,6 +45,15 @@ def ranking(loss, plain, reduction):
         return {"candidates", "negatives"}
     nobody = (chosen == "hard" and not hard) or (chosen == "in_batch" and plain["candidates"] == "hard")
     return {"hardness_of", "negatives", "candidates"} if nobody else set()
+
+
+def guiding(loss, plain, reduction):
+    """A guide that lacks the rows of an input, or has some of one that is not there."""
+    if loss.name != "guided_info_nce":
+        return set()
+    given = {name for name in plain if name.startswith("guide_") and plain[name] is not None}
+    needed = {"guide_queries", "guide_documents"} | ({"guide_negatives"} if plain["negatives"] is not None else set())
+    return {*given, *needed, "negatives"} if given and given != needed else set()
 
 
 def hits(loss, plain, reduction):

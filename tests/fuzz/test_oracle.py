@@ -50,6 +50,10 @@ CASES = {
         {"queries": Q, "keys": Q, "negatives": np.array([[-1.0], [2.0]]), "temperature": 1.0},
         LOG(2 + math.exp(-2)),
     ),
+    "guided_info_nce": ({"queries": E4, "documents": E4, "temperature": 0.5}, LOG(1 + 9 * math.exp(-2))),
+    "guided_info_nce with a margin": (
+        {"queries": E4, "documents": E4, "temperature": 0.5, "margin": 1.5, "margin_of": "relative"}, 0.0
+    ),
     "mnrl": ({"queries": E4, "documents": E4, "temperature": 0.5}, LOG(1 + 3 * math.exp(-2))),
     "mnrl with hard negatives": (
         {"queries": Q, "documents": Q, "negatives": np.stack([-Q, -Q], axis=1), "temperature": 0.5,

@@ -146,6 +146,7 @@ WEIGHTS = {
 VECTORS = {name: EMBEDDINGS[name] for name in ("normal", "small", "large", "tiny", "huge", "subnormal", "integers")}
 ARRAYS = {
     "embedding": EMBEDDINGS,
+    "guide": EMBEDDINGS,
     "center": EMBEDDINGS,
     "vector": VECTORS,
     "counts": {"counts": _counts, "frequencies": _frequencies, "large": _counts_times(3, 12), "wide": _wide},

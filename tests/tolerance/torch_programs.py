@@ -105,6 +105,30 @@ def info_nce(how, queries, keys, temperature, negatives=None, normalize="l2"):
     return even(HEADS[how](s, torch.zeros(len(q), dtype=torch.int64)))
 
 
+def guided_info_nce(how, queries, documents, temperature, negatives=None, guide_queries=None, guide_documents=None,
+                    guide_negatives=None, margin=0.0, margin_of="absolute", directions="qd_qq_dd", candidates="joined",
+                    normalize="l2"):  # fmt: skip
+    q, d, n = unit(queries, normalize, how), unit(documents, normalize, how), len(queries)
+    hard = [] if negatives is None else list(unit(negatives, normalize, how).unbind(1))
+    gq, gd, gh = q.detach(), d.detach(), [x.detach() for x in hard]
+    if guide_queries is not None:
+        gq, gd = unit(guide_queries, normalize, how), unit(guide_documents, normalize, how)
+        gh = [] if negatives is None else list(unit(guide_negatives, normalize, how).unbind(1))
+    own = torch.eye(n, dtype=torch.bool)
+    positive = (gq * gd).sum(1, keepdim=True)
+    limit = positive - margin * (positive.abs() if margin_of == "relative" else 1)
+
+    def block(a, b, ga, gb, never, always):
+        return (a @ b.T / temperature).masked_fill((ga @ gb.T > limit) & ~always | never, -INF)
+
+    blocks = [block(q, d, gq, gd, own & False, own)]
+    blocks += [block(q, q, gq, gq, own, own & False)] if "qq" in directions else []
+    blocks += [block(d, d, gd, gd, own, own & False)] if "dd" in directions else []
+    never = ~own if candidates == "own" else own & False
+    blocks += [block(q, x, gq, gx, never, own & False) for x, gx in zip(hard, gh, strict=True)]
+    return even(HEADS[how](torch.cat(blocks, dim=1), torch.arange(n)))
+
+
 def mnrl(how, queries, documents, temperature, negatives=None, candidates="joined", hardness=0.0,
          hardness_of="all", normalize="l2"):  # fmt: skip
     q, d = unit(queries, normalize, how), unit(documents, normalize, how)

@@ -300,7 +300,11 @@ def evaluate(
         return replace(refused, skip=str(error))
     if not np.all(np.isfinite(bounds.value)):
         return replace(refused, skip=f"the loss or its logits, with room for a factor of 2, leave the range of {dtype}")
-    if _on_kink(bound, dtype):
+    eps = 2 * FORMATS[dtype].storage.u
+    if loss.jumps_near(bound.arguments, eps):
+        return replace(refused, skip=f"the value jumps within rounding of these inputs in {dtype}")
+    # Gradients of a 16-bit format are judged up to the resolution of float32.
+    if any(kink.near(bound.arguments, min(eps, float(np.finfo(np.float32).eps))) for kink in loss.kinks):
         grads = {}
     grads = {name: _frozen(g) for name, g in grads.items() if np.all(np.isfinite(bounds.grads[name]))}
     probe = replace(refused, value=_frozen(value), grads=grads, bounds=bounds)
@@ -318,13 +322,3 @@ def _reference(bound: BoundLoss, reduction: str, cotangent: Any) -> tuple[Any, d
     if reduction == "none" and cotangent is None:
         cotangent = np.ones_like(evaluation.rows)
     return evaluation.value(reduction), bound.gradients(evaluation, cotangent)
-
-
-def _on_kink(bound: BoundLoss, dtype: str) -> bool:
-    """Whether the inputs lie on a declared kink, to the resolution of the format (float32 for the 16-bit ones)."""
-    kind = np.float64 if dtype == "float64" else np.float32
-    cast = {
-        name: x.astype(kind) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x
-        for name, x in bound.arguments.items()
-    }
-    return any(kink.near(cast) for kink in bound.loss.kinks)

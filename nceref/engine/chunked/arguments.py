@@ -60,11 +60,14 @@ class ChunkedLoss:
 def chunked_loss(loss: Loss, caller: Mapping[str, Any]) -> ChunkedLoss:
     """Check the arguments of a loss, by name, of which at least one is an array of Dask.
 
-    Vectors, one number a row, and tables of weights are read now; matrices of rows are not. Raises `InputError` for an
-    argument that the loss refuses, as far as shape and dtype tell; for masked chunks and unknown sizes.
+    Vectors, one number a row, tables of weights and rows of a guide are read now; other matrices of rows are not.
+    Raises `InputError` for an argument that the loss refuses, as far as shape and dtype tell; for masked chunks and
+    unknown sizes.
     """
-    matrices = {p.name: p for p in loss.parameters if isinstance(p, Array) and len(p.shape) > 1}
+    # Rows of a guide stay in memory: a pattern that asks them has no chunk in hand.
+    matrices = {p.name: p for p in loss.parameters if isinstance(p, Array) and len(p.shape) > 1 and p.like != "guide"}
     passed = {name: checked(name, x) if is_chunked(x) else x for name, x in caller.items()}
+    passed |= _own_guides(loss, passed)
     passed |= {name: _in_memory(name, x) for name, x in passed.items() if name in matrices and not is_chunked(x)}
     # Another number of axes is refused later, with the words of that.
     least = {name: 1 if is_chunked(x) else 2 for name, x in passed.items()}
@@ -76,6 +79,15 @@ def chunked_loss(loss: Loss, caller: Mapping[str, Any]) -> ChunkedLoss:
     read_now = {name: _computed(x) for name, x in passed.items() if name not in arrays}
     in_chunks = {name: x for name, x in passed.items() if is_chunked(x)}
     return ChunkedLoss(loss, checked_arguments(loss, described | read_now), arrays, in_chunks)
+
+
+def _own_guides(loss: Loss, caller: Mapping[str, Any]) -> dict[str, Any]:
+    """The rows of a loss that is given no guide, which are their own."""
+    guides = [p.name for p in loss.parameters if isinstance(p, Array) and p.like == "guide"]
+    if any(caller.get(name) is not None for name in guides):
+        return {}
+    rows = {name: caller.get(name.removeprefix("guide_")) for name in guides}
+    return {name: x for name, x in rows.items() if x is not None}
 
 
 def checked(name: str, x: Any) -> Any:

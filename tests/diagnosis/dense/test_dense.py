@@ -83,7 +83,8 @@ def test_every_id_of_a_dense_form_is_on_the_closed_list():
     assert {id for id, convention in CONVENTIONS.items() if convention.settings != (None,)} <= named
 
 
-# What only shows where the corpus has such a case: a logit beyond a ceiling, a lonely anchor, a queue, several views.
+# What only shows where the corpus has such a case: a logit beyond a ceiling, a lonely anchor, a queue, several views, a
+# guide, a margin.
 SELDOM = {
     "scale-clamped", "lonely-anchors-counted", "lonely-anchors-skipped", "mean-over-nonzero-rows", "queue-dropped",
     "queue-not-normalized", "rows-normalized", "first-view-only", "cross-view-only", "same-view-only",
@@ -91,7 +92,8 @@ SELDOM = {
     "prior-missing", "prior-subtracted", "prior-without-log", "bias-missing", "bias-subtracted", "distance-squared",
     "value-saturates", "similarity-clamped", "epsilon-in-log", "mask-leaks", "softmax-over-wrong-axis",
     "positives-not-averaged", "positives-averaged", "temperature-clamped", "softplus-threshold", "count-rounded-down",
-    "norm-floored", "accidental-hits-kept",
+    "norm-floored", "accidental-hits-kept", "guided-by-itself", "guide-margin-added",
+    "guide-margin-of-signed-similarity", "guide-asked-about-the-row-itself",
 }  # fmt: skip
 
 

@@ -20,7 +20,6 @@ from nceref.diagnosis.dense.temperatures import (
 from nceref.diagnosis.dense.ways.lineup import paired
 from nceref.diagnosis.tape import detached, edge
 from nceref.engine.parameters import INVERSE_TEMPERATURES
-from nceref.family.multi_direction import SUMS
 
 
 def _square(inputs, roles, deviations):
@@ -167,59 +166,6 @@ def _sampled_rows(batches, deviations):
     return replace(rows, values=weights * rows.values)
 
 
-def _in_all_directions(inputs, deviations):
-    """Blocks of candidates side by side; for `symmetric` a batch of each direction."""
-    given = {**inputs, "negatives": flat(inputs["negatives"])}
-    hard = {} if given["negatives"] is None else {"queue": "negatives"}
-    unit = embed(given, {"first": "queries", "second": "documents", **hard}, deviations)
-    n, directions = len(unit["first"]), inputs["directions"]
-    own, nobody = np.eye(n, dtype=bool), np.zeros((n, n), dtype=bool)
-    of_query = np.tile(own, (1, len(unit.get("queue", ())) // n))
-    # Rows, candidates, who is not compared with itself, and who is the positive.
-    blocks = {
-        "qd": [("first", "second", nobody, own), ("first", "queue", of_query & False, of_query & False)],
-        "qq": [("first", "first", own, nobody)],
-        "dq": [("second", "first", nobody, own)],
-        "dd": [("second", "second", own, nobody), ("second", "queue", of_query, of_query & False)],
-    }
-    denominators = [["qd"], ["dq"]] if directions == "symmetric" else [["qd", *SUMS[directions]]]
-    if {"one-direction-only", "other-direction-only"} & {*deviations}:
-        denominators = [["qd" if "one-direction-only" in deviations else "dq"]]
-    chosen = ([block for name in names for block in blocks[name] if block[1] in unit] for names in denominators)
-    return tuple(_side_by_side(each, unit, given, deviations) for each in chosen)
-
-
-def _side_by_side(blocks, unit, inputs, deviations):
-    n = len(unit["first"])
-    own = np.concatenate([block[2] for block in blocks], axis=1)
-    # Beside the first block, which has the positive, it is one more candidate.
-    positives = np.where(np.arange(own.shape[1]) < n, np.concatenate([block[3] for block in blocks], axis=1), False)
-    in_queue = np.concatenate([np.full(block[2].shape, block[1] == "queue") for block in blocks], axis=1)
-    again = np.concatenate([block[3] for block in blocks], axis=1) & ~positives
-    shift = deviations.get("labels-shifted", 0)
-    positives = np.roll(positives, -shift, axis=0)
-
-    def similar(part=""):
-        parts = [similarities(unit[a], unit[b], deviations, positive, part=part) for a, b, _, positive in blocks]
-        return np.concatenate(parts, axis=1)
-
-    logits, numerator = tempered(similar, positives, inputs, deviations)
-    candidates = ~own & ~again if "positive-counted-once" in deviations else ~own
-    return DenseBatch(
-        logits, numerator, candidates, positives.astype(float), own, in_queue=in_queue,
-        temperature=temperature(inputs, deviations), samples=n, inputs=inputs, labels=np.arange(n),
-    )  # fmt: skip
-
-
-def _mean_of_directions(batches, deviations):
-    """Row losses, where two directions have a softmax each the mean of both."""
-    rows = contrast(batches, deviations)
-    if len(batches) == 1:
-        return rows
-    n = batches[0].samples
-    return replace(rows, values=(rows.values[:n] + rows.values[n:]) / 2, pairs=rows.pairs[:n])
-
-
 def _hardest(inputs, deviations):
     """The own key and the most similar of the others, ties to the lower index."""
     batches = _square(inputs, {"first": "queries", "second": "keys"}, deviations)
@@ -272,11 +218,11 @@ def _ranked_stages(inputs, reduction):
 
 _QUERIES = partial(_stages, ("queries", "keys"))
 
-_EVERY = (
+EVERY = (
     *of_kind("rows", "two inputs", "mean", "softmax"), "softplus-threshold", "positive-dropped-from-denominator",
     "softmax-applied-twice", "similarity-clamped", "negatives-ignored", "first-input-detached", "negatives-detached",
 )  # fmt: skip
-_WARM = (*_EVERY, *TEMPERATURE_CONVENTIONS, *PARTIAL_TEMPERATURES)
+WARM = (*EVERY, *TEMPERATURE_CONVENTIONS, *PARTIAL_TEMPERATURES)
 _EXTRA = ("label-smoothing", "softmax-over-wrong-axis",
           "queue-not-normalized", "queue-dropped", "in-batch-negatives-added")  # fmt: skip
 
@@ -287,49 +233,37 @@ _HARD_NEGATIVES = (
     "label-smoothing", "queue-not-normalized", "queue-dropped",
     "hardness-missing", "hardness-over-temperature", "hardness-on-every-candidate",
 )  # fmt: skip
-_DIRECTIONS = (
-    "label-smoothing", "queue-not-normalized", "queue-dropped", "keys-detached", "a-negative-dropped",
-    "one-direction-only", "other-direction-only", "self-contrast-kept", "positive-counted-twice", "mask-leaks",
-    "masked-entries-count-one", "self-mask-shifted", "positive-counted-once",
-)  # fmt: skip
-
 DENSE = DenseFamily(
     name="towers",
     losses={
         "info_nce": DenseForm(
             _queries,
             contrast,
-            (*_WARM, *_EXTRA, "both-directions-averaged", "keys-detached", "a-negative-dropped"),
+            (*WARM, *_EXTRA, "both-directions-averaged", "keys-detached", "a-negative-dropped"),
             partial(_QUERIES, "all keys"),
         ),
         "moco": DenseForm(
             _momentum,
             contrast,
-            (*_WARM, *_EXTRA, "constants-get-gradient", "a-negative-dropped"),
+            (*WARM, *_EXTRA, "constants-get-gradient", "a-negative-dropped"),
             partial(_QUERIES, "all keys"),
         ),
         "mnrl": DenseForm(
             _ranked,
             contrast,
-            (*_WARM, *_HARD_NEGATIVES, "keys-detached", "a-negative-dropped"),
+            (*WARM, *_HARD_NEGATIVES, "keys-detached", "a-negative-dropped"),
             _ranked_stages,
             _without_hardness,
         ),
         "sampled_softmax": DenseForm(
             _sampled,
             _sampled_rows,
-            (*_WARM, *_SAMPLED, "label-smoothing", "keys-detached", "softmax-over-wrong-axis", "weights-not-detached"),
-        ),
-        "multi_direction": DenseForm(
-            _in_all_directions,
-            _mean_of_directions,
-            # A positive that is left out of one sum may still be in another.
-            (*(id for id in _WARM if id != "positive-dropped-from-denominator"), *_DIRECTIONS),
+            (*WARM, *_SAMPLED, "label-smoothing", "keys-detached", "softmax-over-wrong-axis", "weights-not-detached"),
         ),
         "hard_contrastive": DenseForm(
             _hardest,
             contrast,
-            (*_WARM, "both-directions-averaged", "softmax-over-wrong-axis", "keys-detached", "count-rounded-down"),
+            (*WARM, "both-directions-averaged", "softmax-over-wrong-axis", "keys-detached", "count-rounded-down"),
             partial(_QUERIES, "the own key and the k hardest of the others"),
             _unranked,
         ),
@@ -337,7 +271,7 @@ DENSE = DenseFamily(
             _symmetric,
             contrast,
             (
-                *_EVERY,
+                *EVERY,
                 *SCALE_CONVENTIONS,
                 "one-direction-only",
                 "other-direction-only",

@@ -14,6 +14,39 @@ def _hard_negatives(queries, documents, negatives, *, temperature, hardness=0.0)
     return loss.compute_loss_from_embeddings([queries, documents, *negatives.unbind(1)], None)
 
 
+def _directions(queries, documents, negatives, *, temperature, directions):
+    sums = {"qd": "query_to_doc", "qq": "query_to_query", "dq": "doc_to_query", "dd": "doc_to_doc"}
+    names = {"all": sums, "symmetric": ("qd", "dq")}.get(directions) or directions.split("_")
+    mode = "per_direction" if directions == "symmetric" else "joint"
+    loss = _loss(1 / temperature, directions=tuple(sums[name] for name in names), partition_mode=mode)
+    return loss.compute_loss_from_embeddings([queries, documents, *negatives.unbind(1)], None)
+
+
+def _guided(queries, documents, guide_queries, guide_documents, *, temperature, margin, margin_of, directions):
+    import torch
+    from sentence_transformers.sentence_transformer.losses import GISTEmbedLoss
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from transformers import PreTrainedTokenizerFast
+
+    class Given(torch.nn.Module):
+        """Embeddings that were given, by their name among the features of a sentence."""
+
+        tokenizer, max_seq_length = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(WordLevel({}))), 1
+
+        def __init__(self, name):
+            super().__init__()
+            self.name = name
+
+        def forward(self, features):
+            return {"sentence_embedding": features[self.name]}
+
+    also = {"contrast_anchors": "qq" in directions, "contrast_positives": "dd" in directions}
+    loss = GISTEmbedLoss(Given("model"), Given("guide"), temperature, margin_of, margin, **also)
+    features = [{"model": queries, "guide": guide_queries}, {"model": documents, "guide": guide_documents}]
+    return loss(features, None)
+
+
 def _symmetric(image, text, *, logit_scale, gather_across_devices=False):
     both = {"directions": ("query_to_doc", "doc_to_query"), "partition_mode": "per_direction"}
     loss = _loss(logit_scale, gather_across_devices=gather_across_devices, **both)
@@ -43,6 +76,9 @@ PEER = Peer(
                    init={"scale": ("temperature", lambda scale: 1 / scale)}, ranks=_RANKS),
         PeerTarget("mnrl-hard-negatives", "", "mnrl", _hard_negatives, {"negatives": ..., "hardness_of": "hard"},
                    floats=("temperature", "hardness")),
+        PeerTarget("mnrl-directions", "", "multi_direction", _directions, {"negatives": ...}, floats=("temperature",)),
+        PeerTarget("gist", "", "guided_info_nce", _guided, {"guide_queries": ..., "guide_documents": ...},
+                   floats=("temperature", "margin"), omits="hard negatives"),
         PeerTarget("mnrl-symmetric", "", "clip", _symmetric, floats=("logit_scale",), ranks=_RANKS),
     ),
 )  # fmt: skip

@@ -1,0 +1,138 @@
+"""Queries and documents as candidates of one another and among themselves, all of them or those that a guide keeps."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from nceref.diagnosis.dense.batch import DenseBatch, DenseFamily, DenseForm, embed, flat, similarities
+from nceref.diagnosis.dense.losses.towers import WARM
+from nceref.diagnosis.dense.stages import contrast
+from nceref.diagnosis.dense.temperatures import temperature, tempered
+from nceref.diagnosis.tape import detached
+from nceref.engine.guides import rounding
+from nceref.family.guided_info_nce import SUMS as GUIDED_SUMS
+from nceref.family.multi_direction import SUMS
+
+
+def _in_all_directions(inputs, deviations):
+    """Blocks of candidates side by side; for `symmetric` a batch of each direction."""
+    given = {**inputs, "negatives": flat(inputs["negatives"])}
+    unit, directions = _rows(given, deviations), inputs["directions"]
+    blocks = _blocks(unit)
+    denominators = [["qd"], ["dq"]] if directions == "symmetric" else [["qd", *SUMS[directions]]]
+    if {"one-direction-only", "other-direction-only"} & {*deviations}:
+        denominators = [["qd" if "one-direction-only" in deviations else "dq"]]
+    chosen = ([block for name in names for block in blocks[name] if block[1] in unit] for names in denominators)
+    return tuple(_side_by_side(each, unit, given, deviations) for each in chosen)
+
+
+def _rows(inputs, deviations):
+    """Rows by role: queries, documents and hard negatives."""
+    hard = {} if inputs["negatives"] is None else {"queue": "negatives"}
+    return embed(inputs, {"first": "queries", "second": "documents", **hard}, deviations)
+
+
+def _blocks(unit):
+    """Pairs of roles by direction, each with who is not compared with itself and who is the positive."""
+    n = len(unit["first"])
+    own, nobody = np.eye(n, dtype=bool), np.zeros((n, n), dtype=bool)
+    of_query = np.tile(own, (1, len(unit.get("queue", ())) // n))
+    return {
+        "qd": [("first", "second", nobody, own), ("first", "queue", of_query & False, of_query & False)],
+        "qq": [("first", "first", own, nobody)],
+        "dq": [("second", "first", nobody, own)],
+        "dd": [("second", "second", own, nobody), ("second", "queue", of_query, of_query & False)],
+    }
+
+
+def _side_by_side(blocks, unit, inputs, deviations):
+    n = len(unit["first"])
+    own = np.concatenate([block[2] for block in blocks], axis=1)
+    # Beside the first block, which has the positive, it is one more candidate.
+    positives = np.where(np.arange(own.shape[1]) < n, np.concatenate([block[3] for block in blocks], axis=1), False)
+    in_queue = np.concatenate([np.full(block[2].shape, block[1] == "queue") for block in blocks], axis=1)
+    again = np.concatenate([block[3] for block in blocks], axis=1) & ~positives
+    positives = np.roll(positives, -deviations.get("labels-shifted", 0), axis=0)
+
+    def similar(part=""):
+        parts = [similarities(unit[a], unit[b], deviations, positive, part=part) for a, b, _, positive in blocks]
+        return np.concatenate(parts, axis=1)
+
+    logits, numerator = tempered(similar, positives, inputs, deviations)
+    candidates = ~own & ~again if "positive-counted-once" in deviations else ~own
+    return DenseBatch(
+        logits, numerator, candidates, positives.astype(float), own, in_queue=in_queue,
+        temperature=temperature(inputs, deviations), samples=n, inputs=inputs, labels=np.arange(n),
+    )  # fmt: skip
+
+
+def _mean_of_directions(batches, deviations):
+    """Row losses, where two directions have a softmax each the mean of both."""
+    rows = contrast(batches, deviations)
+    if len(batches) == 1:
+        return rows
+    n = batches[0].samples
+    return replace(rows, values=(rows.values[:n] + rows.values[n:]) / 2, pairs=rows.pairs[:n])
+
+
+def _guided(inputs, deviations):
+    """The blocks of the directions without the candidates that are above the limit of the row."""
+    given = {name: flat(x) if name.endswith("negatives") else x for name, x in inputs.items()}
+    unit = _rows(given, deviations)
+    chosen = _blocks(unit)
+    blocks = [
+        block for name in ("qd", *GUIDED_SUMS[inputs["directions"]]) for block in chosen[name] if block[1] in unit
+    ]
+    # Documents do not meet hard negatives here.
+    blocks = [block for block in blocks if block[:2] != ("second", "queue")]
+    batch = _side_by_side(blocks, unit, given, deviations)
+    kept = np.concatenate([_kept(block, given, unit, deviations) for block in blocks], axis=1)
+    of_query = np.arange(batch.own.shape[1]) % batch.samples == np.arange(batch.samples)[:, None]
+    others = batch.in_queue & ~of_query if inputs["candidates"] == "own" else batch.in_queue & False
+    own = batch.own & ~kept if "guide-asked-about-the-row-itself" in deviations else batch.own
+    candidates = (kept | batch.together) & ~own & ~others
+    return (replace(batch, candidates=candidates, own=own, excluded=others),)
+
+
+def _kept(block, inputs, unit, deviations):
+    """Candidates of a block that the guide does not find above the limit."""
+    first, second = block[:2]
+    if "guide-ignored" in deviations:
+        return np.ones_like(block[2])
+    rows, margin = unit, detached(inputs["margin"])
+    if inputs["guide_queries"] is not None and "guided-by-itself" not in deviations:
+        rows = embed(inputs, {"first": "guide_queries", "second": "guide_documents", "queue": "guide_negatives"}, {})
+    # What decides goes by the numbers alone.
+    rows = {role: detached(x) for role, x in rows.items()}
+    own = np.sum(rows["first"] * rows["second"], axis=1)
+    size = own if "guide-margin-of-signed-similarity" in deviations else np.abs(own)
+    taken = margin * (size if inputs["margin_of"] == "relative" else 1.0)
+    limit = own + taken if "guide-margin-added" in deviations else own - taken
+    if "guide-limit-of-the-candidate" in deviations:
+        limit = np.tile(limit, len(rows[second]) // len(limit))[None, :]
+    else:
+        limit = limit[:, None]
+    return rows[first] @ rows[second].T <= limit + rounding(rows[first].shape[1], np.finfo(float).eps)
+
+
+_EVERY = (
+    *(id for id in WARM if id != "positive-dropped-from-denominator"), "label-smoothing", "queue-not-normalized",
+    "queue-dropped", "keys-detached", "a-negative-dropped", "positive-counted-twice", "mask-leaks",
+    "masked-entries-count-one",
+)  # fmt: skip
+"""Without the positive that is dropped: left out of one sum, it may still be in another."""
+_UNGUIDED = (
+    "one-direction-only", "other-direction-only", "self-contrast-kept", "self-mask-shifted", "positive-counted-once",
+)  # fmt: skip
+_BY_A_GUIDE = (
+    "guide-ignored", "guided-by-itself", "guide-margin-added", "guide-margin-of-signed-similarity",
+    "guide-limit-of-the-candidate", "guide-asked-about-the-row-itself", "positive-dropped-from-denominator",
+)  # fmt: skip
+
+DENSE = DenseFamily(
+    name="directions",
+    losses={
+        "multi_direction": DenseForm(_in_all_directions, _mean_of_directions, (*_EVERY, *_UNGUIDED)),
+        "guided_info_nce": DenseForm(_guided, contrast, (*_EVERY, *_BY_A_GUIDE)),
+    },
+)
