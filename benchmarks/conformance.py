@@ -8,6 +8,7 @@ processes imports; `importing` is what one import takes. Those of the example ar
 docs/tutorials/maintainers.md.
 """
 
+import inspect
 import resource
 import subprocess
 import sys
@@ -20,7 +21,9 @@ from typing import Any
 import click
 
 from mutants.score import programs
+from nceref.losses import get_loss
 from nceref.output.json_text import json_text
+from nceref.targets.arguments import expected_names
 from nceref.targets.process.child import ChildRunner
 from nceref.testing import Target, parametrize_with_checks
 from nceref.verification.conformance import verification
@@ -79,8 +82,10 @@ def _torch() -> Iterator[tuple[Callable[..., Any], str]]:
 
 
 def _numpy() -> Iterator[tuple[Callable[..., Any], str]]:
-    """The first correct program of each of some losses."""
-    by_loss = {p.loss: p.function for p in reversed(programs().values()) if not p.named and not p.settings}
+    """The first correct program of each of some losses, called with what the loss needs alone."""
+    right = [p for p in reversed(programs().values()) if not p.named and not p.settings]
+    needed = {p.loss: {*expected_names(get_loss(p.loss).declaration, {})} for p in right}
+    by_loss = {p.loss: p.function for p in right if {*inspect.signature(p.function).parameters} <= needed[p.loss]}
     yield from ((by_loss[loss], loss) for loss in list(by_loss)[:FUNCTIONS])
 
 

@@ -17,7 +17,7 @@ _HOMES = {
     "get_loss": "nceref.losses",
     "verify": "nceref.verification.verifier",
 }
-_MODULES = ("losses", "exact", "testing", "tolerance")
+_MODULES = ("losses", "exact", "testing", "tolerance", "transforms")
 
 __all__ = [
     "InputError",
@@ -30,6 +30,7 @@ __all__ = [
     "losses",
     "testing",
     "tolerance",
+    "transforms",
     "verify",
 ]
 

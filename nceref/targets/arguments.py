@@ -67,13 +67,19 @@ def signature_of(function: Any) -> inspect.Signature:
 
 
 def match_arguments(
-    signature: inspect.Signature, given: Iterable[Parameter], chosen: Iterable[str], name: str, loss: str
+    signature: inspect.Signature,
+    given: Iterable[Parameter],
+    chosen: Iterable[str],
+    name: str,
+    loss: str,
+    lacking: Iterable[str] = (),
 ) -> Arguments:
     """Match the parameters of a target with the inputs that are given.
 
     Arrays and labels of `given` must all find a parameter; scalars need not. `chosen` has the choices (and
     ``reduction``) that the user set; the target keeps its own default for the others. `name` and `loss` are words of
-    messages. Raises `TargetError` if a required parameter is left without an input, or an array without a parameter.
+    messages, and `lacking` names what the loss takes and this run has not. Raises `TargetError` if a required parameter
+    is left without an input, or an array without a parameter.
     """
     inputs = {p.name: p for p in given}
     parameters = {n: p for n, p in signature.parameters.items() if p.kind not in _VARIADIC}
@@ -82,6 +88,8 @@ def match_arguments(
     missing = [n for n, p in parameters.items() if p.default is p.empty and n not in matched]
     if missing:
         required = [n for n, p in parameters.items() if p.default is p.empty or n in matched]
+        if wanted := [fit for n in missing if (fit := match_input(n, lacking))]:
+            raise _lacking(name, loss, missing[0], wanted)
         raise _unmatched(name, loss, missing[0], required, matched)
     left = [n for n, p in inputs.items() if isinstance(p, Array | Labels) and n not in matched.values()]
     spare = {p.kind for p in signature.parameters.values()} & _VARIADIC
@@ -203,6 +211,13 @@ def _truths(
     """Parameters with a truth value for a default, where the loss has words."""
     choices = [n for n, name in matched.items() if isinstance(inputs.get(name), Choice)]
     return frozenset(n for n in choices if isinstance(parameters[n].default, bool))
+
+
+def _lacking(name: str, loss: str, parameter: str, wanted: Sequence[str]) -> SignatureError:
+    return SignatureError(
+        f"{name} needs `{parameter}`, which {loss} may be given and this run does not give; run with"
+        f" {' '.join(f'--set {each}=given' for each in wanted)}"
+    )
 
 
 def _unmatched(

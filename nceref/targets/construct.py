@@ -115,7 +115,8 @@ class Callee:
             return BoundCall(construct, Arguments(), used)
         inside = frozenset(construct.names.values()) - by_call
         rest = [p for p in given if p.name not in inside]
-        called = match_arguments(self.call, rest, chosen, self.name, self.loss.name)
+        lacking = [p.name for p in self.loss.parameters if not getattr(p, "required", True) and p not in given]
+        called = match_arguments(self.call, rest, chosen, self.name, self.loss.name, lacking)
         return BoundCall(construct, called, {p: n for p, n in called.names.items() if n != "reduction"})
 
     def taken_by_call(self, given: Iterable[str]) -> frozenset[str]:

@@ -32,12 +32,12 @@ TUNED = [program for program in bugs().values() if not program.held_out]
 MODERATE = ("designed", "designed-0.3", "designed-0.07")
 """Cases on which most bugs show; a loss without a temperature has the first of them."""
 
-# What shows only where exponentials leave their range, where a row is right or far from right, or where one has no
-# positive: the programs that are right on the designed case.
+# What shows only where exponentials leave their range, where a row is right or far from right, where one has no
+# positive, or where a guide finds a pair opposite or the same: the programs that are right on the designed case.
 HIDDEN = {
     "arcface-cosines-kept-from-one", "info-nce-small-constant-in-the-log", "nt-xent-clamped-probability",
     "clip-cast-to-single", "clip-scale-cut-inside", "dcl-additive-mask", "debiased-bare-exponentials",
-    "hard-contrastive-probability-floor", "nt-xent-bare-exponentials", "siglip-bare-sigmoids",
+    "guided-relative-to-a-negative-positive", "guided-with-the-row-itself", "hard-contrastive-probability-floor", "nt-xent-bare-exponentials", "siglip-bare-sigmoids",
     "supcon-in-lonely-in-the-mean", "supcon-in-maximum-of-self", "supcon-lonely-rows-are-dropped",
     "supcon-lonely-rows-are-zero", "supcon-out-average-of-nonzero", "supcon-own-logit-sets-the-scale",
     "supcon-zero-over-zero",

@@ -220,6 +220,15 @@ def test_what_does_not_fit_is_refused_with_what_to_do(function, options, error, 
     assert message in str(caught.value)
 
 
+def test_an_optional_input_that_a_target_needs_is_named_with_its_setting():
+    def against_negatives(queries, keys, hard_negatives, temperature):
+        return 0.0
+
+    message = "needs `hard_negatives`, which info_nce may be given and this run does not give; run with --set negatives"
+    with pytest.raises(TargetError, match=message):
+        outcome_of(against_negatives, probe_of("info_nce", queries=Z1, keys=Z2, temperature=0.5))
+
+
 def test_a_temperature_of_its_own_is_fixed_by_a_setting():
     def cold(z1, z2):
         return plain(z1, z2, 0.5)

@@ -23,22 +23,20 @@ def _directions(queries, documents, negatives, *, temperature, directions):
 
 
 def _guided(queries, documents, guide_queries, guide_documents, *, temperature, margin, margin_of, directions):
-    import torch
     from sentence_transformers.sentence_transformer.losses import GISTEmbedLoss
     from tokenizers import Tokenizer
     from tokenizers.models import WordLevel
     from transformers import PreTrainedTokenizerFast
 
-    class Given(torch.nn.Module):
+    class Given:
         """Embeddings that were given, by their name among the features of a sentence."""
 
         tokenizer, max_seq_length = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(WordLevel({}))), 1
 
         def __init__(self, name):
-            super().__init__()
             self.name = name
 
-        def forward(self, features):
+        def __call__(self, features):
             return {"sentence_embedding": features[self.name]}
 
     also = {"contrast_anchors": "qq" in directions, "contrast_positives": "dd" in directions}
