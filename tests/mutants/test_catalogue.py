@@ -35,12 +35,12 @@ MODERATE = ("designed", "designed-0.3", "designed-0.07")
 # What shows only where exponentials leave their range, where a row is right or far from right, where one has no
 # positive, or where a guide finds a pair opposite or the same: the programs that are right on the designed case.
 HIDDEN = {
-    "arcface-cosines-kept-from-one", "info-nce-small-constant-in-the-log", "nt-xent-clamped-probability",
-    "clip-cast-to-single", "clip-scale-cut-inside", "dcl-additive-mask", "debiased-bare-exponentials",
-    "guided-relative-to-a-negative-positive", "guided-with-the-row-itself", "hard-contrastive-probability-floor", "nt-xent-bare-exponentials", "siglip-bare-sigmoids",
-    "supcon-in-lonely-in-the-mean", "supcon-in-maximum-of-self", "supcon-lonely-rows-are-dropped",
-    "supcon-lonely-rows-are-zero", "supcon-out-average-of-nonzero", "supcon-own-logit-sets-the-scale",
-    "supcon-zero-over-zero",
+    "arcface-cosines-kept-from-one", "clip-cast-to-single", "clip-scale-cut-inside", "dcl-additive-mask",
+    "debiased-bare-exponentials", "guided-relative-to-a-negative-positive", "guided-with-the-row-itself",
+    "hard-contrastive-probability-floor", "info-nce-small-constant-in-the-log", "nt-xent-bare-exponentials",
+    "nt-xent-clamped-probability", "siglip-bare-sigmoids", "supcon-in-lonely-in-the-mean", "supcon-in-maximum-of-self",
+    "supcon-lonely-rows-are-dropped", "supcon-lonely-rows-are-zero", "supcon-out-average-of-nonzero",
+    "supcon-own-logit-sets-the-scale", "supcon-zero-over-zero",
 }  # fmt: skip
 
 

@@ -1,5 +1,7 @@
 """Released packages on the standard suite: every difference is known, and the page of the audit is up to date."""
 
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -62,3 +64,11 @@ def test_the_page_says_what_was_found(monkeypatch):
         rows += audit.audit([name]) if held.checkout else [judged(name, dtype) for dtype in DTYPES]
     page = audit_page.whole_page(rows, map(on_ranks, ON_RANKS))
     assert PAGE.read_text(encoding="utf-8") == page, "make audit writes it anew"
+
+
+def test_a_script_shows_without_nceref_what_the_page_says_of_gist():
+    pytest.importorskip("sentence_transformers")
+    script = PAGE.parent / "scripts" / "gist_same_pair.py"
+    assert "nceref" not in script.read_text(encoding="utf-8")
+    out = subprocess.run([sys.executable, str(script)], check=True, capture_output=True, text=True).stdout
+    assert out == "1.098658, and 0.000136 without itself\n"
