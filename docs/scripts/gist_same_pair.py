@@ -1,8 +1,8 @@
 """GISTEmbedLoss of sentence-transformers 6.2.0 on two pairs, each of a text with itself.
 
 It is log 3, where nearly 0 is right. Rows stand in for a model and its guide. With each text the same on both sides,
-the guide's 1 of a row with itself is not above its 1 of the pair: the row stays among its own candidates, as a query and
-as a document.
+the guide's 1 of a row with itself is not above its 1 of the pair: the row stays among its own candidates, as a query
+and as a document.
 """
 
 import torch
