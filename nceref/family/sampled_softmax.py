@@ -136,7 +136,7 @@ LOSS = Loss(
     ),
     sources=(
         Source("tensorflow/recommenders", "layers/loss.py: SamplingProbabilityCorrection", "third-party code"),
-        Source("Khrylchenko et al. 2025, arXiv:2507.09331", "abstract: the positive is not sampled (LQ-1, LQ-2)", "paper"),
+        Source("Khrylchenko et al. 2025, arXiv:2507.09331", "abstract: the positive is not sampled (LQ-1)", "paper"),
         Source("own derivation", "both refined forms have one gradient, (1 - P) (d log S - d s_ii)", "derived here"),
     ),
     formula=formula,

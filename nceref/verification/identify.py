@@ -141,14 +141,18 @@ def record(candidate: Candidate) -> dict[str, Any]:
 
 
 def is_named_after(name: str, loss: str) -> bool:
-    """Whether words of a name are that of a loss.
+    """Whether words of a name are that of a loss, or one that packages give it.
 
     >>> is_named_after("InfoNCELoss", "info_nce"), is_named_after("mean_distance", "nce")
     (True, False)
+    >>> is_named_after("my_gist_embed_loss", "guided_info_nce")
+    True
     """
+    known = all_losses().get(loss)
+    released = () if known is None else known.declaration.known_as
     words = [word.lower() for word in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])", name)]
     places = range(len(words) + 1)
-    return letters(loss) in {"".join(words[i:j]) for i in places for j in places}
+    return not {*map(letters, (loss, *released))}.isdisjoint("".join(words[i:j]) for i in places for j in places)
 
 
 def named_like(name: str, losses: Sequence[str]) -> str:

@@ -65,11 +65,13 @@ def biases(logits, q, draws):
 
 def _bias_falls_with_the_draws():
     """Four items, of which the positive is the most popular: 1, 2, 4 and 6 draws, all of them enumerated."""
+    from itertools import pairwise
+
     import numpy as np
 
     logits, q = np.array([1.0, 0.5, -0.3, 0.2]), np.array([0.4, 0.3, 0.2, 0.1])
     by_draws = [biases(logits, q, n) for n in (1, 2, 4, 6)]
-    falls = all(a[name] > b[name] > 1e-3 for name in by_draws[0] for a, b in zip(by_draws, by_draws[1:], strict=False))
+    falls = all(a[name] > b[name] > 1e-3 for name in by_draws[0] for a, b in pairwise(by_draws))
     return falls and all(found["negatives"] < found["all"] for found in by_draws)
 
 
@@ -91,7 +93,7 @@ CHAPTER = Chapter(
             place="arXiv:2507.09331, abstract",
             published="The positive is in the denominator with probability 1 and is not sampled; accounting for that"
             " brings a weight of each sample, the probability that the model misclassifies it.",
-            latex=r"\nabla\Big[\mathrm{sg}(1-P)\big(\log S-s_p\big)\Big]=\nabla\Big[-\log\frac{e^{s_p}}{e^{s_p}+S}\Big],"
+            latex=r"\nabla\big[\mathrm{sg}(1-P)(\log S-s_p)\big]=\nabla\Big[-\log\frac{e^{s_p}}{e^{s_p}+S}\Big],"
             r"\quad S=\sum_{j\ne p}e^{s_j-\log m_j},\ P=\frac{e^{s_p}}{e^{s_p}+S}",
             given="a row with a negative, m_j the expected counts of the items, constants",
             expected=Verdict.AGREES,
@@ -112,8 +114,8 @@ CHAPTER = Chapter(
             expected=Verdict.AGREES,
             numeric=_bias_falls_with_the_draws,
             random=_both_are_biased,
-            no_evidence="symbolic: it is an expectation over draws; that of the refined formula is biased too, by less on"
-            " the fixed instance",
+            no_evidence="symbolic: it is an expectation over draws; the refined formula is biased too, by less on the"
+            " fixed instance",
         ),
     ),
 )
