@@ -1,5 +1,7 @@
 """The exceptions that `nceref` raises on purpose, and warnings. A failed check is a result, not an exception."""
 
+import re
+
 
 class NcerefError(Exception):
     """Base of every error raised on purpose by this package."""
@@ -35,6 +37,15 @@ class TargetError(NcerefError):
 
 class SignatureError(TargetError):
     """A target cannot be handed the inputs of the loss: the message has a call expression to start from."""
+
+
+class LackingInputError(SignatureError):
+    """A target needs inputs that a loss may do without: the message has the settings that give them."""
+
+    @property
+    def names(self) -> list[str]:
+        """The inputs; read from the message, which is what a child process sends of an error."""
+        return re.findall(r"--set (\w+)=given", str(self))
 
 
 class RenamedWarning(FutureWarning):

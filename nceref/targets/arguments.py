@@ -7,7 +7,7 @@ from tokenize import TokenError
 from typing import Any
 
 from nceref.cases.aliases import kind, match_input
-from nceref.errors import SignatureError, TargetError
+from nceref.errors import LackingInputError, SignatureError, TargetError
 from nceref.output.words import as_code
 from nceref.spec import Array, Choice, Labels, Loss, Parameter, Scalar
 
@@ -213,8 +213,8 @@ def _truths(
     return frozenset(n for n in choices if isinstance(parameters[n].default, bool))
 
 
-def _lacking(name: str, loss: str, parameter: str, wanted: Sequence[str]) -> SignatureError:
-    return SignatureError(
+def _lacking(name: str, loss: str, parameter: str, wanted: Sequence[str]) -> LackingInputError:
+    return LackingInputError(
         f"{name} needs `{parameter}`, which {loss} may be given and this run does not give; run with"
         f" {' '.join(f'--set {each}=given' for each in wanted)}"
     )

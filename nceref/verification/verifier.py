@@ -10,7 +10,7 @@ import numpy as np
 
 from nceref.cases.expected_failures import changed_failures, in_use, mark_expected_failures
 from nceref.cases.records import RANDOM_WALK, Observation, Probe, Result
-from nceref.errors import SignatureError, TargetError
+from nceref.errors import LackingInputError, SignatureError, TargetError
 from nceref.output.limits import at_most
 from nceref.output.text import printable, shown
 from nceref.spec import Loss
@@ -194,6 +194,12 @@ def _verified(request: Request, on_progress: Callable[..., Any] | None, child: A
             runs = _mixed(held, run, runs) if held.added else runs
             report = _report(held, run, runs, wished)
         is_called_wrongly = report.exit_code == codes.TARGET_FAILED and called_wrongly(report.results)
+    except LackingInputError as error:
+        # What the target takes is handed over, and the report says that it was; unless no case has it all.
+        given = replace(request, settings={**request.settings, **dict.fromkeys(error.names, ...)})
+        report = _verified(given, on_progress, child, wished)
+        if report.exit_code == codes.TOO_LITTLE:
+            report = _error(request, codes.TARGET_FAILED, str(error))
     except SignatureError as error:
         report, is_called_wrongly = _error(request, codes.TARGET_FAILED, str(error)), True
     except TargetError as error:

@@ -185,3 +185,18 @@ def test_a_scalar_that_no_case_has_is_told_and_judged_when_it_is_set():
     assert nceref.verify(squared, loss="simple", suite="quick", negative_weight=0.5).verdict == "differs"
     whole = nceref.verify(plain.with_gradients, **QUICK)
     assert "never given" not in whole.reason
+
+
+def test_an_optional_input_that_a_target_needs_is_given():
+    def against_negatives(queries, documents, negatives, *, temperature):
+        return nceref.losses.mnrl(queries, documents, negatives, temperature=temperature)
+
+    report = nceref.verify(against_negatives, "mnrl", suite="quick")
+    assert report.verdict == "value-only"
+    assert "negatives" in report.environment["arguments"]
+
+
+def test_optional_inputs_that_no_case_has_together_are_named():
+    report = nceref.verify(lambda features, labels, mask, temperature: 0.0, "supcon_out", suite="quick")
+    assert (report.verdict, report.exit_code) == ("error", 4)
+    assert "which supcon_out may be given and this run does not give; run with --set labels=given" in report.reason

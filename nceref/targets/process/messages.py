@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from nceref.cases.records import Outcome
-from nceref.errors import InputError, NcerefError, SignatureError, TargetError, UnavailableError
+from nceref.errors import InputError, LackingInputError, NcerefError, SignatureError, TargetError, UnavailableError
 from nceref.output.text import harmless, printable
 from nceref.registry import place_and_name
 from nceref.spec import Array, Choice, Labels, Loss, Scalar
@@ -38,7 +38,7 @@ WITHOUT_PIPE = 71
 """Exit code of a child whose pipe is closed at its own end: it cannot say so."""
 # The special one first: an error is sent as the first kind that it is.
 _ERRORS: dict[str, type[NcerefError]] = {
-    e.__name__: e for e in (InputError, SignatureError, TargetError, UnavailableError)
+    e.__name__: e for e in (InputError, LackingInputError, SignatureError, TargetError, UnavailableError)
 }
 _PARAMETERS: dict[str, type] = {kind.__name__: kind for kind in (Array, Labels, Scalar, Choice)}
 _TROUBLES = ("", "raises", "exits", "wrong-shape", "not-a-number-type")
