@@ -13,6 +13,10 @@ from nceref.engine.patterns import Mask, Pattern
 Array = Any
 
 
+TIES = 8
+"""Units of the last place that similarities of equal rows may differ by, where they stand in different blocks."""
+
+
 @dataclass(frozen=True, eq=False)
 class NotAbove(Pattern):
     """The pairs of another pattern whose similarity by the guide is not above the limit of the anchor.
@@ -56,16 +60,16 @@ def limits(anchors: Array, positives: Array, margin: float, margin_of: str) -> A
     """What the guide's similarity of a candidate must not exceed, (n,): that of the positive less a margin.
 
     `margin_of` says what the margin is: a difference, "absolute", or a part of the size of the positive's similarity,
-    "relative". An equal similarity is not above, and rounding does not make it so.
+    "relative". An equal similarity is not above: what rounding usually adds is let through.
     """
     xp = array_namespace(anchors)
     own = xp.vecdot(anchors, positives, axis=-1)
     taken = margin * xp.abs(own) if margin_of == "relative" else margin
     longest = xp.max(xp.linalg.vector_norm(positives, axis=1))
-    room = rounding(anchors.shape[1], xp.finfo(anchors.dtype).eps) * longest
+    room = TIES * float(xp.finfo(anchors.dtype).eps) * longest
     return own - taken + room * xp.linalg.vector_norm(anchors, axis=1)
 
 
 def rounding(width: int, eps: float) -> float:
-    """The rounding of an inner product of rows of length 1, of a difference of two, and of their normalization."""
+    """A bound on the rounding of an inner product of rows of length 1, of a difference of two, and of their lengths."""
     return (2 * width + 16) * float(eps)
