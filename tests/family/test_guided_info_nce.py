@@ -96,7 +96,7 @@ def test_numbers_of_sentence_transformers():
 
 
 def test_single_precision_keeps_few_candidates_that_are_above_the_limit():
-    # Of 786,000 pairs a few lie within rounding of their limits. With room for the worst rounding of 257 products, 1e-4.
+    # Of 786,000 pairs a few lie within rounding of their limits; with room for the worst rounding it would be 1e-4.
     q, d, gq, gd = np.random.default_rng(0).standard_normal((4, 512, 257)).astype(np.float32)
     single, double = (
         guided_info_nce(a, b, guide_queries=ga, guide_documents=gb, temperature=0.2)
