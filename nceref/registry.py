@@ -346,6 +346,7 @@ DISTRIBUTIONS: Mapping[str, str] = {
     "flint": "python-flint",
     "open_clip": "open_clip_torch",
     "pytorch_metric_learning": "pytorch-metric-learning",
+    "keras_rs": "keras-rs",
     "sentence_transformers": "sentence-transformers",
     "sklearn": "scikit-learn",
 }
