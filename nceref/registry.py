@@ -344,9 +344,9 @@ def _failure(name: str, error: BaseException) -> str:
 DISTRIBUTIONS: Mapping[str, str] = {
     **{name: name for name in ("dask", "distributed", "jax", "lightly", "optax", "torch")},
     "flint": "python-flint",
+    "keras_rs": "keras-rs",
     "open_clip": "open_clip_torch",
     "pytorch_metric_learning": "pytorch-metric-learning",
-    "keras_rs": "keras-rs",
     "sentence_transformers": "sentence-transformers",
     "sklearn": "scikit-learn",
 }

@@ -233,11 +233,8 @@ class Loss:
 
     def jumps_near(self, inputs: Mapping[str, Any], eps: float) -> bool:
         """Whether the value jumps within rounding of these arguments; those that are left out are as by default."""
-        jumps, defaults = (
-            [k for k in self.kinks if k.jumps],
-            {p.name: getattr(p, "default", None) for p in self.parameters},
-        )
-        return any(kink.near({**defaults, **inputs}, eps) for kink in jumps)
+        given = {**{p.name: getattr(p, "default", None) for p in self.parameters}, **inputs}
+        return any(kink.jumps and kink.near(given, eps) for kink in self.kinks)
 
     @property
     def differentiable(self) -> list[str]:

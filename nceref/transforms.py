@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.engine.arguments import declared, integer
+from nceref.engine.arguments import bind, integer, refuse_other_libraries
 from nceref.engine.entry_point import entry_point
 from nceref.errors import InputError
 from nceref.losses import LossFunction, get_loss
@@ -64,7 +64,7 @@ class Transformed:
             For any argument that a call of the loss cannot take.
         """
         _check_reduction(reduction)
-        calls = self.calls(self._named(arrays, arguments))
+        calls = self.calls(self._bound(arrays, arguments))
         return math.fsum(weight * self.loss(**part, reduction=reduction) for weight, part, _ in calls)
 
     @entry_point
@@ -91,7 +91,7 @@ class Transformed:
             For any argument that a call of the loss cannot take.
         """
         _check_reduction(reduction)
-        given = self._named(arrays, arguments)
+        given = self._bound(arrays, arguments)
         values: list[float] = []
         total: dict[str, Any] = {}
         for weight, part, places in self.calls(given):
@@ -103,7 +103,7 @@ class Transformed:
     @entry_point
     def bounds(self, /, *arrays: Any, **arguments: Any) -> Bounds:
         """Bounds of the errors of value and gradients under the mean: the weighted sums of those of the calls."""
-        given = self._named(arrays, arguments)
+        given = self._bound(arrays, arguments)
         value = 0.0
         total: dict[str, Any] = {}
         for weight, part, places in self.calls(given):
@@ -112,15 +112,11 @@ class Transformed:
             _add(total, allowed.grads, abs(weight), places, given)
         return Bounds(value, total, {})
 
-    def _named(self, arrays: Sequence[Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments by name, arrays as NumPy reads them; what is wrong with them a call will say."""
-        names = [p.name for p in self.loss.parameters if getattr(p, "positional", False)]
-        if len(arrays) > len(names):
-            msg = f"{self.loss.name} takes at most {len(names)} arrays by position, got {len(arrays)}"
-            raise InputError(msg)
-        given = {**dict(zip(names, arrays, strict=False)), **arguments}
-        tables = {p.name for p in self.loss.parameters if isinstance(p, Array | Labels)}
-        return {name: np.asarray(x) if name in tables and x is not None else x for name, x in given.items()}
+    def _bound(self, arrays: tuple[Any, ...], arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Every argument by name, checked as a whole before it is cut."""
+        given = bind(self.loss.declaration, arrays, arguments)
+        refuse_other_libraries(given, "sums of calls")
+        return given
 
 
 def _check_reduction(reduction: str) -> None:
@@ -187,10 +183,10 @@ def matryoshka(loss: Any, dims: Sequence[int], weights: Sequence[float] | None =
     if len(factors) != len(sizes) or not all(map(math.isfinite, factors)):
         msg = f"`weights` must be {len(sizes)} finite numbers, one for each of `dims`, got {weights!r}"
         raise InputError(msg)
-    rows = [p.name for p in declared(known).parameters if isinstance(p, Array) and p.shape[-1] == "D"]
+    rows = [p.name for p in known.parameters if isinstance(p, Array) and p.shape[-1] == "D"]
 
     def calls(given: dict[str, Any]) -> list[Call]:
-        cut = [name for name in rows if given.get(name) is not None]
+        cut = [name for name in rows if given[name] is not None]
         for name in cut:
             if given[name].shape[-1] < max(sizes):
                 msg = f"`{name}` has {given[name].shape[-1]} features, and `dims` asks for {max(sizes)}; leave that out"
@@ -236,12 +232,12 @@ def accumulated(loss: Any, steps: int) -> Transformed:
     True
     """
     known, count = _known(loss), integer("`steps`", steps, 1)
-    shapes = {p.name: p.shape for p in declared(known).parameters if isinstance(p, Array | Labels)}
+    shapes = {p.name: p.shape for p in known.parameters if isinstance(p, Array | Labels)}
     by_sample = {name: shape for name, shape in shapes.items() if shape and shape[0] == "N"}
 
     def calls(given: dict[str, Any]) -> list[Call]:
-        cut = {name: shape for name, shape in by_sample.items() if given.get(name) is not None}
-        n = min((given[name].shape[0] for name in cut), default=0)
+        cut = {name: shape for name, shape in by_sample.items() if given[name] is not None}
+        n = next((given[name].shape[0] for name in cut), 0)
         if n < count or n % count:
             msg = f"{n} samples do not divide into {count} steps; pass a batch of a multiple of `steps`"
             raise InputError(msg)

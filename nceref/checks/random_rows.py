@@ -57,17 +57,14 @@ def mean_of_rows(
     """
     import numpy as np
 
-    rng = np.random.default_rng(0)
-    stack, rows, zero = max(_FEWEST, _AT_ONCE // (count + 1)), [], []
-    mean = mean_log_sum(count + 1, kappa, dim)
-    for _ in range(0, max(_FEWEST, _NUMBERS // (count + 1)), stack):
+    def draw(rng: Any, stack: int) -> tuple[Any, Any]:
         logits = kappa * _cosines(rng, (stack, count + 1), dim)
         negatives = logits[:, 1:]
         kept = negatives if hardest is None else np.sort(negatives, axis=1)[:, count - hardest :]
         stats = {name: np.logaddexp.reduce(factor * kept, axis=1) for name, factor in exponents.items()}
-        rows.append(head({**stats, "positive": logits[:, 0]})[0])
-        zero.append(np.stack([logits[:, 0], np.logaddexp.reduce(logits, axis=1) - mean], axis=1))
-    return _controlled(np.concatenate(rows), np.concatenate(zero))
+        return head({**stats, "positive": logits[:, 0]})[0], logits
+
+    return _mean_of_draws(draw, count + 1, mean_log_sum(count + 1, kappa, dim))
 
 
 def mean_of_pairs(own: int, one: int, both: int, kappa: float, dim: int) -> Estimate:
@@ -81,19 +78,31 @@ def mean_of_pairs(own: int, one: int, both: int, kappa: float, dim: int) -> Esti
     """
     import numpy as np
 
-    rng, count = np.random.default_rng(0), 1 + one + 2 * both
-    stack, rows, zero = max(_FEWEST, _AT_ONCE // count), [], []
-    mean = mean_log_sum(1 + one + both, kappa, dim)
-    for _ in range(0, max(_FEWEST, _NUMBERS // count), stack):
+    def draw(rng: Any, stack: int) -> tuple[Any, Any]:
         first = _cosines(rng, (stack, 1 + one + both), dim)
         positive, shared = first[:, :1], first[:, 1 + one :]
         # A uniform row across the first of the pair has its cosine with the rest of the second by the same law.
         across = _cosines(rng, shared.shape, dim - 1) if dim > 1 else 0 * shared
         second = positive * shared + np.sqrt(1 - positive**2) * np.sqrt(1 - shared**2) * across
         logits = kappa * np.concatenate([positive] * (own - 1) + [first, second], axis=1)
-        rows.append(np.logaddexp.reduce(logits, axis=1) - kappa * positive[:, 0])
-        known = np.logaddexp.reduce(kappa * first, axis=1) - mean
-        zero.append(np.stack([positive[:, 0], known], axis=1))
+        return np.logaddexp.reduce(logits, axis=1) - kappa * positive[:, 0], kappa * first
+
+    return _mean_of_draws(draw, 1 + one + 2 * both, mean_log_sum(1 + one + both, kappa, dim))
+
+
+def _mean_of_draws(draw: Callable[[Any, int], tuple[Any, Any]], numbers: int, level: float) -> Estimate:
+    """Mean of rows that are drawn a stack at a time.
+
+    `draw`: the values of so many rows, and logits of independent cosines, the positive's first. `numbers`: drawn a row.
+    `level`: the mean of the log-sum-exp of these logits.
+    """
+    import numpy as np
+
+    rng, stack, rows, zero = np.random.default_rng(0), max(_FEWEST, _AT_ONCE // numbers), [], []
+    for _ in range(0, max(_FEWEST, _NUMBERS // numbers), stack):
+        values, logits = draw(rng, stack)
+        rows.append(values)
+        zero.append(np.stack([logits[:, 0], np.logaddexp.reduce(logits, axis=1) - level], axis=1))
     return _controlled(np.concatenate(rows), np.concatenate(zero))
 
 

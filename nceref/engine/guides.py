@@ -57,7 +57,7 @@ def guide_rows(normalize: str, **inputs: Array) -> list[Array]:
 
 
 def limits(anchors: Array, positives: Array, margin: float, margin_of: str) -> Array:
-    """What the guide's similarity of a candidate must not exceed, (n,): that of the positive less a margin.
+    """Limits that the guide's similarity of a candidate must not exceed, (n,): that of the positive less a margin.
 
     `margin_of` says what the margin is: a difference, "absolute", or a part of the size of the positive's similarity,
     "relative". An equal similarity is not above: what rounding usually adds is let through.

@@ -98,10 +98,11 @@ def softmax_one_positive(stats: dict[str, Array]) -> HeadRows:
 
     def vjp(c: Array) -> dict[str, Any]:
         g = c * missed
-        # The share of the only one is 1, and costs no exponential. Without a negative the slope is 0 anyway.
-        level = total if len(negatives) == 1 else xp.where(total > -xp.inf, total, 0.0)
-        shares = {name: g if x is total else g * xp.exp(x - level) for name, x in negatives.items()}
-        return {"positive": -g, **shares}
+        if len(negatives) == 1:
+            return {"positive": -g, **dict.fromkeys(negatives, g)}
+        # Without a negative the slope is 0 anyway.
+        level = xp.where(total > -xp.inf, total, 0.0)
+        return {"positive": -g, **{name: g * xp.exp(x - level) for name, x in negatives.items()}}
 
     return loss, vjp
 

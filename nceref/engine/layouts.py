@@ -1,6 +1,6 @@
 """Comparisons that several losses are built on: two towers, two views, labelled samples."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -34,6 +34,26 @@ def one_tower(normalize: str, factor: Factor, **inputs: Array) -> Dot:
     """Logits of the rows of the inputs among themselves; the same object on both sides makes them symmetric."""
     rows = embed(normalize, **inputs)
     return Dot(rows, rows, factor)
+
+
+def among_themselves(
+    which: Collection[str],
+    normalize: str,
+    factor: Factor,
+    queries: Array,
+    documents: Array,
+    term: Callable[[str], Term],
+) -> list[Comparison]:
+    """Queries with the other queries, "qq", and documents with the other documents, "dd": those that `which` names.
+
+    `term` makes the statistic "other_queries" of "queries", and "other_documents" of "documents".
+    """
+    towers = {"qq": ("queries", queries), "dd": ("documents", documents)}
+    return [
+        Comparison(one_tower(normalize, factor, **{name: rows}), {f"other_{name}": term(name)})
+        for sums, (name, rows) in towers.items()
+        if sums in which
+    ]
 
 
 @lru_cache

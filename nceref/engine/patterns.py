@@ -318,6 +318,11 @@ def itself(n: int) -> tuple[Diagonal]:
     return (Diagonal(0, n),)
 
 
+def of_query(n: int, each: int) -> tuple[Diagonal, ...]:
+    """The `each` hard negatives of n queries, which stand view by view: row i and columns i, i + n, ..."""
+    return tuple(Diagonal(0, n, n * k) for k in range(each))
+
+
 def other_view(n: int) -> tuple[Diagonal, Diagonal]:
     """The partners in two stacked views of n samples: row i and row i + n."""
     return Diagonal(0, n, n), Diagonal(n, 2 * n, -n)

@@ -10,7 +10,7 @@ more similar than g_i - m, g_i its similarity of query and document; for a relat
 from nceref.engine.formulas import dot, rows
 from nceref.engine.guides import NotAbove, guide_rows, limits, rounding
 from nceref.engine.heads import softmax_one_positive
-from nceref.engine.layouts import one_tower, two_towers
+from nceref.engine.layouts import among_themselves, two_towers
 from nceref.engine.parameters import (
     DOCUMENTS,
     HARD_NEGATIVES,
@@ -21,7 +21,7 @@ from nceref.engine.parameters import (
     TEMPERATURE,
     UNNORMALIZED,
 )
-from nceref.engine.patterns import Diagonal, Everyone, Except, Only, itself
+from nceref.engine.patterns import Everyone, Except, Only, itself, of_query
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.sides import compared, shared
 from nceref.engine.similarity import divided_by
@@ -30,7 +30,7 @@ from nceref.errors import InputError
 from nceref.spec import Array, Choice, Expectation, Kink, Loss, Relation, Scalar, Source, always
 
 SUMS = {"qd_qq_dd": ("qq", "dd"), "qd_qq": ("qq",), "qd_dd": ("dd",), "qd": ()}
-"""What is compared beside a query with all documents: queries with queries, documents with documents."""
+"""Pairs that are compared beside a query with all documents: queries with queries, documents with documents."""
 
 
 def formula(
@@ -82,18 +82,14 @@ def plan(
     def kept(among, anchors, others):
         return Term(LogSumExp(), NotAbove(among, anchors, others, most))
 
-    others = Except(itself(n))
+    others, by_name = Except(itself(n)), {"queries": q, "documents": d}
     across = {"negatives": kept(others, q, d), "positive": Term(Sum(), Only(itself(n)))}
     comparisons = [Comparison(two_towers(normalize, factor, queries=queries, documents=documents), across)]
-    if "qq" in also:
-        logits = one_tower(normalize, factor, queries=queries)
-        comparisons.append(Comparison(logits, {"other_queries": kept(others, q, q)}))
-    if "dd" in also:
-        logits = one_tower(normalize, factor, documents=documents)
-        comparisons.append(Comparison(logits, {"other_documents": kept(others, d, d)}))
+    comparisons += among_themselves(
+        also, normalize, factor, queries, documents, lambda name: kept(others, by_name[name], by_name[name])
+    )
     if negatives is not None:
-        of_query = Only(tuple(Diagonal(0, n, n * k) for k in range(negatives.shape[1])))
-        among = of_query if candidates == "own" else Everyone()
+        among = Only(of_query(n, negatives.shape[1])) if candidates == "own" else Everyone()
         logits = two_towers(normalize, factor, queries=queries, negatives=negatives)
         comparisons.append(Comparison(logits, {"hard_negatives": kept(among, q, *hard)}))
     return Plan(tuple(comparisons), softmax_one_positive)
@@ -122,20 +118,18 @@ def _near_limit(inputs, eps):
         # A guide that lacks rows is refused.
         return False
     q, d, *hard = (x.reshape(-1, x.shape[-1]) for x in compared(inputs, *chosen))
-    own, sums = np.sum(q * d, axis=1), SUMS[inputs["directions"]]
-    taken = inputs["margin"] * (np.abs(own) if inputs["margin_of"] == "relative" else 1)
-    blocks = [q @ x.T for x in (d, *hard)]
-    blocks += [q @ q.T] * ("qq" in sums) + [d @ d.T] * ("dd" in sums)
+    sums, most = SUMS[inputs["directions"]], limits(q, d, inputs["margin"], inputs["margin_of"])[:, None]
     longest = max(float(np.max(np.linalg.norm(x, axis=1))) for x in (q, d, *hard))
     room = 2 * rounding(q.shape[1], eps) * longest**2
-    for k, block in enumerate(blocks):
-        near = np.abs(block - (own - taken)[:, None]) <= room
-        # The row itself is no candidate, whatever the guide says.
-        if k == 0 or k > len(hard):
-            np.fill_diagonal(near, False)
-        if np.any(near):
-            return True
-    return False
+
+    def is_near(a, b, others):
+        return bool(np.any((np.abs(a @ b.T - most) <= room) & others))
+
+    # The row itself is no candidate, whatever the guide says.
+    others = ~np.eye(len(q), dtype=bool)
+    blocks = [(q, d, others), *((q, x, True) for x in hard)]
+    blocks += [(x, x, others) for name, x in (("qq", q), ("dd", d)) if name in sums]
+    return any(is_near(*block) for block in blocks)
 
 
 def _mnrl(losses, inputs):

@@ -21,7 +21,7 @@ from nceref.engine.parameters import (
     TEMPERATURE,
     UNNORMALIZED,
 )
-from nceref.engine.patterns import Diagonal, Except, Only, itself
+from nceref.engine.patterns import Except, Only, itself, of_query
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.sides import shared
 from nceref.engine.similarity import divided_by
@@ -68,7 +68,7 @@ def plan(queries, documents, negatives, *, temperature, candidates, hardness, ha
     pairs = Comparison(two_towers(normalize, factor, queries=queries, documents=documents), {**in_batch, **positive})
     if negatives is None:
         return Plan((pairs,), softmax_one_positive)
-    own = tuple(Diagonal(0, n, n * k) for k in range(negatives.shape[1]))
+    own = of_query(n, negatives.shape[1])
     terms = {"own_negatives": Term(mass(hardness_of in OWN), Only(own))}
     if candidates == "joined":
         terms["others_negatives"] = Term(mass(hardness_of in OTHERS), Except(own))

@@ -12,7 +12,7 @@ import math
 
 from nceref.engine.formulas import dot, rows
 from nceref.engine.heads import softmax_one_positive
-from nceref.engine.layouts import one_positive, one_tower, two_towers
+from nceref.engine.layouts import among_themselves, one_positive, two_towers
 from nceref.engine.parameters import (
     DOCUMENTS,
     HARD_NEGATIVES,
@@ -22,7 +22,7 @@ from nceref.engine.parameters import (
     TEMPERATURE,
     UNNORMALIZED,
 )
-from nceref.engine.patterns import Diagonal, Everyone, Except, itself
+from nceref.engine.patterns import Everyone, Except, itself, of_query
 from nceref.engine.plan import Comparison, Plan
 from nceref.engine.sides import shared
 from nceref.engine.similarity import divided_by
@@ -38,10 +38,10 @@ SUMS = {
     "qd_dq": ("dq",),
     "symmetric": ("dq",),
 }
-"""What is compared beside a query with all documents: q a query, d a document, the one of the row first but for dq."""
-ONE_SIDED = ("qd_qq", "qd_dd", "qd_qq_dd")
+"""Pairs that are compared beside a query with all documents: q a query, d a document, that of the row first."""
+ONE_SIDED = tuple(name for name, sums in SUMS.items() if "dq" not in sums)
 """Directions in which every logit is of one row."""
-TWICE = ("all", "qd_dq")
+TWICE = tuple(name for name in SUMS if name not in (*ONE_SIDED, "symmetric"))
 """Directions that have the positive twice in one denominator."""
 
 
@@ -75,19 +75,14 @@ def plan(queries, documents, negatives, *, temperature, directions, normalize) -
     if "dq" in also:
         across["negatives_of_document"] = Term(statistic, others, along="columns")
     comparisons = [Comparison(two_towers(normalize, factor, queries=queries, documents=documents), across)]
-    if "qq" in also:
-        logits = one_tower(normalize, factor, queries=queries)
-        comparisons.append(Comparison(logits, {"other_queries": Term(statistic, others)}))
-    if "dd" in also:
-        logits = one_tower(normalize, factor, documents=documents)
-        comparisons.append(Comparison(logits, {"other_documents": Term(statistic, others)}))
+    comparisons += among_themselves(also, normalize, factor, queries, documents, lambda _: Term(statistic, others))
     if negatives is not None:
-        own = tuple(Diagonal(0, n, n * k) for k in range(negatives.shape[1]))
         logits = two_towers(normalize, factor, queries=queries, negatives=negatives)
         comparisons.append(Comparison(logits, {"negatives_of_query": Term(statistic, Everyone())}))
         if "dd" in also:
+            not_own = Except(of_query(n, negatives.shape[1]))
             logits = two_towers(normalize, factor, documents=documents, negatives=negatives)
-            comparisons.append(Comparison(logits, {"negatives_of_others": Term(statistic, Except(own))}))
+            comparisons.append(Comparison(logits, {"negatives_of_others": Term(statistic, not_own)}))
     if directions == "symmetric":
         return Plan(tuple(comparisons), _symmetric)
     twice = directions in TWICE
@@ -138,16 +133,16 @@ def _denominators(s):
 
     A document meets the query in qd and the own document in dd, a query in qq and dq.
     """
-    hard, others = s.hard_negatives, s.n - 1
-    meet = {"qd": (others * (1 + hard), hard), "dd": (others * (1 + hard), 0), "qq": (others, 0), "dq": (others, 0)}
+    queries, hard = s.n - 1, s.hard_negatives
+    documents = queries * (1 + hard)
     if s.directions == "symmetric":
-        return [(1, sum(meet["qd"]), 0), (1, others, 0)]
+        return [(1, documents + hard, 0), (1, queries, 0)]
+    # The own hard negatives meet the query alone.
     sums, one, both = {"qd", *SUMS[s.directions]}, hard, 0
-    for first, second in (("qd", "dd"), ("qq", "dq")):
-        rows = meet[first][0]
-        one += rows if (first in sums) != (second in sums) else 0
-        both += rows if first in sums and second in sums else 0
-    return [(2 if "dq" in sums else 1, one, both)]
+    for count, meet in ((documents, {"qd", "dd"}), (queries, {"qq", "dq"})):
+        one += count * (len(meet & sums) == 1)
+        both += count * (len(meet & sums) == 2)
+    return [(2 if s.directions in TWICE else 1, one, both)]
 
 
 def _mean(value):
@@ -217,7 +212,7 @@ LOSS = Loss(
         "row_shift_invariant": {"directions": ONE_SIDED},
         "row_slopes_sum_to_zero": {"directions": ONE_SIDED},
         "temperature_homogeneous": UNNORMALIZED,
-        "view_swap_invariant": {"negatives": None, "directions": ("all", "qd_dq", "symmetric")},
+        "view_swap_invariant": {"negatives": None, "directions": (*TWICE, "symmetric")},
     },
     rows="(N,)",
     sign=">= 0, and >= log 2 where the positive stands twice",
@@ -230,7 +225,7 @@ LOSS = Loss(
         ),
         Relation(
             "mnrl", "never below multiple negatives ranking with the same hard negatives", _mnrl, "<=",
-            given={"directions": ("all", "qd_qq_dd", "qd_qq", "qd_dd", "qd_dq")},
+            given={"directions": (*ONE_SIDED, *TWICE)},
         ),
         Relation("multi_direction", "never above itself with all four sums", _below, "<="),
     ),

@@ -303,8 +303,9 @@ def evaluate(
     eps = 2 * FORMATS[dtype].storage.u
     if loss.jumps_near(bound.arguments, eps):
         return replace(refused, skip=f"the value jumps within rounding of these inputs in {dtype}")
-    # Gradients of a 16-bit format are judged up to the resolution of float32.
-    if any(kink.near(bound.arguments, min(eps, float(np.finfo(np.float32).eps))) for kink in loss.kinks):
+    # Gradients of a 16-bit format are judged up to the resolution of float32. No jump is near: that was asked above.
+    finest = min(eps, float(np.finfo(np.float32).eps))
+    if any(not kink.jumps and kink.near(bound.arguments, finest) for kink in loss.kinks):
         grads = {}
     grads = {name: _frozen(g) for name, g in grads.items() if np.all(np.isfinite(bounds.grads[name]))}
     probe = replace(refused, value=_frozen(value), grads=grads, bounds=bounds)

@@ -18,12 +18,10 @@ def _in_all_directions(inputs, deviations):
     """Blocks of candidates side by side; for `symmetric` a batch of each direction."""
     given = {**inputs, "negatives": flat(inputs["negatives"])}
     unit, directions = _rows(given, deviations), inputs["directions"]
-    blocks = _blocks(unit)
     denominators = [["qd"], ["dq"]] if directions == "symmetric" else [["qd", *SUMS[directions]]]
     if {"one-direction-only", "other-direction-only"} & {*deviations}:
         denominators = [["qd" if "one-direction-only" in deviations else "dq"]]
-    chosen = ([block for name in names for block in blocks[name] if block[1] in unit] for names in denominators)
-    return tuple(_side_by_side(each, unit, given, deviations) for each in chosen)
+    return tuple(_side_by_side(_chosen(names, unit), unit, given, deviations) for names in denominators)
 
 
 def _rows(inputs, deviations):
@@ -32,26 +30,30 @@ def _rows(inputs, deviations):
     return embed(inputs, {"first": "queries", "second": "documents", **hard}, deviations)
 
 
-def _blocks(unit):
-    """Pairs of roles by direction, each with who is not compared with itself and who is the positive."""
+_DOCUMENTS_HARD = ("second", "queue")
+
+
+def _chosen(names, unit):
+    """Pairs of roles that are there in some directions, each with the rows themselves and the positives."""
     n = len(unit["first"])
     own, nobody = np.eye(n, dtype=bool), np.zeros((n, n), dtype=bool)
     of_query = np.tile(own, (1, len(unit.get("queue", ())) // n))
-    return {
+    blocks = {
         "qd": [("first", "second", nobody, own), ("first", "queue", of_query & False, of_query & False)],
         "qq": [("first", "first", own, nobody)],
         "dq": [("second", "first", nobody, own)],
-        "dd": [("second", "second", own, nobody), ("second", "queue", of_query, of_query & False)],
+        "dd": [("second", "second", own, nobody), (*_DOCUMENTS_HARD, of_query, of_query & False)],
     }
+    return [block for name in names for block in blocks[name] if block[1] in unit]
 
 
 def _side_by_side(blocks, unit, inputs, deviations):
     n = len(unit["first"])
-    own = np.concatenate([block[2] for block in blocks], axis=1)
-    # Beside the first block, which has the positive, it is one more candidate.
-    positives = np.where(np.arange(own.shape[1]) < n, np.concatenate([block[3] for block in blocks], axis=1), False)
+    own, together = (np.concatenate([block[k] for block in blocks], axis=1) for k in (2, 3))
     in_queue = np.concatenate([np.full(block[2].shape, block[1] == "queue") for block in blocks], axis=1)
-    again = np.concatenate([block[3] for block in blocks], axis=1) & ~positives
+    # Beside the first block, which has the positive, it is one more candidate.
+    first = np.arange(own.shape[1]) < n
+    positives, again = together & first, together & ~first
     positives = np.roll(positives, -deviations.get("labels-shifted", 0), axis=0)
 
     def similar(part=""):
@@ -79,26 +81,22 @@ def _guided(inputs, deviations):
     """The blocks of the directions without the candidates that are above the limit of the row."""
     given = {name: flat(x) if name.endswith("negatives") else x for name, x in inputs.items()}
     unit = _rows(given, deviations)
-    chosen = _blocks(unit)
-    blocks = [
-        block for name in ("qd", *GUIDED_SUMS[inputs["directions"]]) for block in chosen[name] if block[1] in unit
-    ]
     # Documents do not meet hard negatives here.
-    blocks = [block for block in blocks if block[:2] != ("second", "queue")]
-    batch = _side_by_side(blocks, unit, given, deviations)
-    kept = np.concatenate([_kept(block, given, unit, deviations) for block in blocks], axis=1)
-    of_query = np.arange(batch.own.shape[1]) % batch.samples == np.arange(batch.samples)[:, None]
-    others = batch.in_queue & ~of_query if inputs["candidates"] == "own" else batch.in_queue & False
+    known = [
+        block for block in _chosen(("qd", *GUIDED_SUMS[inputs["directions"]]), unit) if block[:2] != _DOCUMENTS_HARD
+    ]
+    batch = _side_by_side(known, unit, given, deviations)
+    kept = _kept(known, given, unit, deviations)
+    others = batch.in_queue & ~batch.of_query if inputs["candidates"] == "own" else batch.in_queue & False
     own = batch.own & ~kept if "guide-asked-about-the-row-itself" in deviations else batch.own
     candidates = (kept | batch.together) & ~own & ~others
     return (replace(batch, candidates=candidates, own=own, excluded=others),)
 
 
-def _kept(block, inputs, unit, deviations):
-    """Candidates of a block that the guide does not find above the limit."""
-    first, second = block[:2]
+def _kept(blocks, inputs, unit, deviations):
+    """Candidates of all blocks that the guide does not find above the limit."""
     if "guide-ignored" in deviations:
-        return np.ones_like(block[2])
+        return np.concatenate([np.ones_like(block[2]) for block in blocks], axis=1)
     rows, margin = unit, detached(inputs["margin"])
     if inputs["guide_queries"] is not None and "guided-by-itself" not in deviations:
         rows = embed(inputs, {"first": "guide_queries", "second": "guide_documents", "queue": "guide_negatives"}, {})
@@ -108,11 +106,15 @@ def _kept(block, inputs, unit, deviations):
     size = own if "guide-margin-of-signed-similarity" in deviations else np.abs(own)
     taken = margin * (size if inputs["margin_of"] == "relative" else 1.0)
     limit = own + taken if "guide-margin-added" in deviations else own - taken
-    if "guide-limit-of-the-candidate" in deviations:
-        limit = np.tile(limit, len(rows[second]) // len(limit))[None, :]
-    else:
-        limit = limit[:, None]
-    return rows[first] @ rows[second].T <= limit + rounding(rows[first].shape[1], np.finfo(float).eps)
+    limit = limit + rounding(rows["first"].shape[1], np.finfo(float).eps)
+    by_candidate = "guide-limit-of-the-candidate" in deviations
+    return np.concatenate(
+        [
+            rows[a] @ rows[b].T <= (np.tile(limit, len(rows[b]) // len(limit)) if by_candidate else limit[:, None])
+            for a, b, *_ in blocks
+        ],
+        axis=1,
+    )
 
 
 _EVERY = (

@@ -233,6 +233,7 @@ _HARD_NEGATIVES = (
     "label-smoothing", "queue-not-normalized", "queue-dropped",
     "hardness-missing", "hardness-over-temperature", "hardness-on-every-candidate",
 )  # fmt: skip
+
 DENSE = DenseFamily(
     name="towers",
     losses={
