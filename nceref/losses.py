@@ -258,7 +258,19 @@ def _get_loss(name: str) -> LossFunction:
     known = registry.discover(FAMILY, "LOSS", Loss)
     if name not in known and (own := _released_as(name, known.values())):
         return _get_loss(own)
+    if transform := _TRANSFORMS.get(letters(name).removesuffix("loss")):
+        msg = f"no loss named {shown(name)}: it is made of one, see nceref.transforms.{transform} and docs/losses.md"
+        raise InputError(msg)
     return LossFunction(registry.pick("loss", name, known, "nceref losses"))
+
+
+_TRANSFORMS = {
+    "matryoshka": "matryoshka",
+    "gradcache": "accumulated",
+    "gradientcaching": "accumulated",
+    "gradientaccumulation": "accumulated",
+}
+"""Names by which people know what a transform of a loss computes."""
 
 
 def _released_as(name: str, known: Iterable[Loss]) -> str:

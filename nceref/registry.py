@@ -7,7 +7,7 @@ import pkgutil
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -133,16 +133,32 @@ def _titled(name: str, titles: Mapping[str, str]) -> list[str]:
 
 
 def _described(what: str, name: str) -> list[str]:
-    """Declarations whose summary holds the word, or else those whose sources do."""
-    word = letters(name)
+    """Declarations whose summary holds all words of a name, or else those whose notes do, or whose sources."""
     # What Python itself looks for in a module begins with an underscore, at times while declarations are imported.
-    if len(word) < 4 or name.startswith("_") or what not in _FOLDERS:
+    words = [letters(word) for word in name.replace("-", " ").split() if word.lower() not in _EVERYWHERE]
+    if not any(len(word) > 2 for word in words) or name.startswith("_") or what not in _FOLDERS:
         return []
     declarations = discover(*_FOLDERS[what]).items()
-    by_summary = [k for k, declared in declarations if word in letters(declared.summary)]
-    meant = by_summary or [k for k, declared in declarations if word in letters(" ".join(map(str, declared.sources)))]
-    # A word that is in more of them, such as "loss", does not discriminate.
-    return meant if len(meant) <= 3 else []
+    for part in ("summary", "notes", "sources"):
+        texts = {k: _words(str(getattr(declared, part))) for k, declared in declarations}
+        meant = [k for k, text in texts.items() if all(_is_in(word, text) for word in words)]
+        # A word that is in more of them, such as "softmax", does not discriminate.
+        if 0 < len(meant) <= 3:
+            return meant
+    return []
+
+
+_EVERYWHERE = frozenset({"loss", "losses", "with", "and", "the", "correction"})
+"""Words that say nothing about which loss is meant."""
+
+
+def _words(text: str) -> list[str]:
+    return [letters(word) for word in re.split(r"[^\w]+", text)]
+
+
+def _is_in(word: str, words: Sequence[str]) -> bool:
+    """Whether a text has a word; a short one as a whole, a longer one as part of another."""
+    return word in words if len(word) < 4 else any(word in other for other in words)
 
 
 _FOLDERS: Mapping[str, tuple[str, str, Any]] = {"loss": ("nceref.family", "LOSS", Loss)}

@@ -184,6 +184,9 @@ def matryoshka(loss: Any, dims: Sequence[int], weights: Sequence[float] | None =
         msg = f"`weights` must be {len(sizes)} finite numbers, one for each of `dims`, got {weights!r}"
         raise InputError(msg)
     rows = [p.name for p in known.parameters if isinstance(p, Array) and p.shape[-1] == "D"]
+    if not rows:
+        msg = f"`loss`: {known.name} has no rows of features that could be cut; give one of embeddings, such as 'mnrl'"
+        raise InputError(msg)
 
     def calls(given: dict[str, Any]) -> list[Call]:
         cut = [name for name in rows if given[name] is not None]

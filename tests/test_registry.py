@@ -21,6 +21,10 @@ from nceref.targets.peers.peer import peers
         ("nt_xnet", ["nt_xent"]),
         ("supcon", ["supcon_in", "supcon_out"]),
         ("decoupled", ["dcl", "dclw"]),
+        ("GTE", ["multi_direction"]),
+        ("Qwen3", ["guided_info_nce"]),
+        ("logQ correction", ["sampled_softmax"]),
+        ("InfoNCE with hard negatives", ["hard_contrastive", "mnrl"]),
         ("loss", []),
         ("xyz", []),
         ("", []),
@@ -31,6 +35,13 @@ def test_only_what_is_near_or_described_so_is_suggested(name, meant):
     with pytest.raises(InputError) as caught:
         get_loss(name)
     assert str(caught.value) == f"no loss named {name!r}{hint}See `nceref losses`"
+
+
+@pytest.mark.parametrize(("name", "transform"), [("MatryoshkaLoss", "matryoshka"), ("GradCache", "accumulated")])
+def test_a_transform_of_a_loss_is_named_where_a_loss_is_asked_for(name, transform):
+    message = rf"no loss named '{name}': it is made of one, see nceref.transforms.{transform} and docs/losses.md"
+    with pytest.raises(InputError, match=message):
+        get_loss(name)
 
 
 @sweep(

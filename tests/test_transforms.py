@@ -130,6 +130,7 @@ def test_a_table_of_samples_is_cut_along_both():
         (lambda: matryoshka("mnrl", (2,))(3.0, D, temperature=0.1), "`queries` must be"),
         (lambda: accumulated("mnrl", 2)(Q, D[:8], temperature=0.1), "`documents` must be"),
         (lambda: matryoshka("mnrl", (2,))([[1.0, 2.0], [1.0]], D, temperature=0.1), "`queries` must be a rectangular"),
+        (lambda: matryoshka("cross_entropy", (4,)), "cross_entropy has no rows of features"),
         (lambda: accumulated("mnrl", 0), "`steps`"),
         (lambda: accumulated("mnrl", 5)(Q, D, temperature=0.1), "12 samples do not divide into 5 steps"),
         (lambda: accumulated("mnrl", 13)(Q, D, temperature=0.1), "12 samples do not divide into 13 steps"),

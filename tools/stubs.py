@@ -34,7 +34,8 @@ def render() -> str:
     tree = ast.parse(Path(losses.__file__).read_text(encoding="utf-8"))
     generic = next(node for node in tree.body if isinstance(node, ast.ClassDef))
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")]
-    constants = [node for node in tree.body if isinstance(node, ast.Assign)]
+    assigned = [node for node in tree.body if isinstance(node, ast.Assign)]
+    constants = [node for node in assigned if not ast.unparse(node.targets[0]).startswith("_")]
     body = [f"{ast.unparse(node.targets[0])}: {type(ast.literal_eval(node.value)).__name__}" for node in constants]
     body += ["", *_generic(generic), ""]
     for node in functions:

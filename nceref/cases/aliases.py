@@ -68,6 +68,18 @@ SCALARS: Mapping[str, tuple[str, ...]] = {
     "fraction": ("hardfraction",),
     "hardness": ("hardnessstrength", "alpha"),
 }
+FORMS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "temperature": (
+        "1 / {}",
+        ("scale", "logitscale", "inversetemperature", "invtemperature", "invtemp", "inversetau", "invtau"),
+    ),
+    "logit_scale": ("1 / {}", ("temperature", "tau", "temp")),
+    "expected_counts": (
+        "log {}",
+        ("logq", "logcounts", "logexpectedcounts", "logprobs", "logprobabilities", "logprob", "logsamplingprobability"),
+    ),
+}
+"""Functions of an input that implementations take in its place, with the names that show it."""
 CHOICES: Mapping[str, tuple[str, ...]] = {"normalize": ("normalise", "normalized", "normalised", "l2normalize")}
 ALL: Mapping[str, tuple[str, ...]] = {**ARRAYS, **LABELS, **SCALARS, **CHOICES}
 """Every input of the package with its other names."""

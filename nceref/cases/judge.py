@@ -148,14 +148,16 @@ def _measured(probe: Probe, quantity: str, actual: Any, expected: Any, bound: An
     worst = np.unravel_index(int(np.argmax(ratios >= (1 - ALIKE) * np.max(ratios))), actual.shape)
     bits = correct_bits(stable(float(np.max(error)), 3), size, _precision(probe.dtype))
     where = "" if actual.ndim == 0 else f" at [{', '.join(map(str, worst))}]"
-    why = f"yours {actual[worst]:.10g}, reference {_known(float(expected[worst]), size):.10g}{where}"
+    known = _known(float(expected[worst]), size, float(bound[worst]))
+    why = f"yours {actual[worst]:.10g}, reference {known:.10g}{where}"
     off, room = guaranteed(float(error[worst]), float(bound[worst]))
     return _result(probe, quantity, "fail", why, off, room, bits, size)
 
 
-def _known(number: float, size: float) -> float:
-    """An entry of the reference, without digits that are rounding of the largest one."""
-    return round(number, DIGITS - math.ceil(math.log10(size))) + 0.0 if size > 0 else 0.0
+def _known(number: float, size: float, bound: float) -> float:
+    """An entry of the reference, without digits that are rounding of the largest one; of a tiny one what is sure."""
+    known = round(number, DIGITS - math.ceil(math.log10(size))) + 0.0 if size > 0 else 0.0
+    return known if known or abs(number) <= 1000 * bound else stable(number, 3)
 
 
 def in_bounds(error: Any, bound: Any) -> Any:

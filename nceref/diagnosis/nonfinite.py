@@ -1,6 +1,7 @@
 """Why numbers are not finite, given that all others are right."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,6 +12,7 @@ from nceref.diagnosis.features import where, without_positive
 from nceref.diagnosis.fresh import GENERAL, FreshCalls
 from nceref.diagnosis.gaps import VALUE, Expected, diagnosis, gaps, listed, not_finite, shifted, usable
 from nceref.diagnosis.ranges import out_of_range, range_sites
+from nceref.engine.parameters import INVERSE_TEMPERATURES
 
 Cause = tuple[str, str, Callable[[Sequence[Observation]], bool] | None]
 """An id or nothing, what was measured of it in words, and what it predicts."""
@@ -50,7 +52,15 @@ def nonfinite(
     if steep:
         names = listed(dict.fromkeys(name for o in steep for name in not_finite(o)))
         cases = f"{where(steep, finite, also_failing, also_right)}, where the value is right{because}"
-        yield diagnosis("gradient-not-finite", DiagnosisPart(f"the gradient of {names} is not finite", cases))
+        found = diagnosis("gradient-not-finite", DiagnosisPart(f"the gradient of {names} is not finite", cases))
+        scale_alone = INVERSE_TEMPERATURES.keys() >= {name for o in steep for name in not_finite(o)}
+        yield replace(found, fix=_SCALED_AFTER_MASK, threads=()) if scale_alone else found
+
+
+_SCALED_AFTER_MASK = (
+    "Look for a -inf that meets the temperature, whose gradient is then 0 times infinity: divide first and mask after."
+)
+"""Remedy where the rows have right gradients, and the temperature has none."""
 
 
 def _as_seen(partly: bool, expected: Expected | None, observations: Sequence[Observation]) -> bool:

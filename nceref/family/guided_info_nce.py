@@ -244,7 +244,8 @@ LOSS = Loss(
         Kink("limit", "a candidate is as similar as the limit, to the guide", "it is kept", _near_limit, jumps=True),
     ),
     notes="A row is never its own candidate, and the positive is never left out, whatever the guide says. Where the"
-    " embeddings are their own guide, the limit moves with them and has no gradient.",
+    " embeddings are their own guide, the limit moves with them and has no gradient. margin=-0.1 with"
+    " candidates='own' and without a guide is the mask of Qwen3.",
     known_as=("GISTEmbedLoss", "CachedGISTEmbedLoss"),
     variants=(
         {},

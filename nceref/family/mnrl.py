@@ -247,8 +247,8 @@ LOSS = Loss(
             lambda s: s.softplus(_mass(s, 1) + 2 / s.temperature),
         ),
     ),
-    notes="A query that is its own document, and a document that is another query's negative, are counted as they"
-    " stand: nothing is left out.",
+    notes="The other documents of the batch are in-batch negatives. A query that is its own document, and a document"
+    " that is another query's negative, are counted as they stand: nothing is left out.",
     known_as=("MultipleNegativesRankingLoss", "CachedMultipleNegativesRankingLoss"),
     variants=(
         {},

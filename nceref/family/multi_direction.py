@@ -258,7 +258,7 @@ LOSS = Loss(
             _mean(lambda s, count: s.cosine_bound(count, 2)),
         ),
     ),
-    notes="With directions='all' or 'qd_dq' the positive counts as a candidate from both sides: the least value is"
-    " log 2, and its slope half of what it is elsewhere.",
+    notes="directions='all' is the loss of GTE. With it and with 'qd_dq' the positive counts as a candidate from both"
+    " sides: the least value is log 2, and its slope half of what it is elsewhere.",
     variants=tuple({**hard, "directions": x} for hard in ({}, {"negatives": ...}) for x in SUMS),
 )  # fmt: skip

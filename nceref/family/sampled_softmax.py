@@ -193,7 +193,8 @@ LOSS = Loss(
         ),
         Expectation("upper bound", "none", "", lambda s: s.absent("any value is possible: counts have no bound")),
     ),
-    notes="Accidental hits that are left out bias the correction of all: the positive stands for none of its draws.",
+    notes="The loss of two-tower recommenders. Accidental hits that are left out bias the correction of all: the"
+    " positive stands for none of its draws.",
     variants=(
         {},
         {"item_ids": ...},

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tokenize import TokenError
 from typing import Any
 
-from nceref.cases.aliases import kind, match_input
+from nceref.cases.aliases import FORMS, kind, match_input, plain
 from nceref.errors import LackingInputError, SignatureError, TargetError
 from nceref.output.words import as_code
 from nceref.spec import Array, Choice, Labels, Loss, Parameter, Scalar
@@ -22,6 +22,7 @@ _CONSTRUCTED_WITH: dict[str, tuple[Any, str]] = {
 }
 """Arguments that a constructor may need, with what they are given, and which sizes of the cases that fixes."""
 _PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,37 @@ def match_arguments(
 
 
 _VARIADIC = frozenset({inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD})
+
+
+def call_by_forms(signature: inspect.Signature, given: Sequence[Parameter], chosen: Iterable[str], log: str) -> str:
+    """The call expression for a target whose parameters' names say that they take functions of inputs; else empty.
+
+    `log` is the framework's expression for a logarithm. The other arguments are those of `match_arguments`.
+    """
+    parameters, inputs = signature.parameters, [p.name for p in given]
+    forms = {}
+    for name in FORMS.keys() & {*inputs}:
+        form, names = FORMS[name]
+        taking = [n for n in parameters if plain(n) in names and not match_input(n, inputs)]
+        # What takes the input itself needs no function of it.
+        if len(taking) == 1 and not any(match_input(n, [name]) for n in parameters):
+            forms[taking[0]] = name, form.replace("log {}", log).format(name)
+    reduction = parameters.get("reduction")
+    # By name, and by the reduction that the target has of itself.
+    if any(p.kind not in _NAMED for p in parameters.values()) or (
+        reduction is not None and reduction.default not in ("mean", reduction.empty)
+    ):
+        return ""
+    handed = {name for name, _ in forms.values()}
+    rest = signature.replace(parameters=[p for n, p in parameters.items() if n not in forms])
+    try:
+        others = match_arguments(rest, [p for p in given if p.name not in handed], chosen, "f", "")
+    except TargetError:
+        return ""
+    written = {**others.names, **{n: text for n, (_, text) in forms.items()}}
+    written |= {"reduction": "reduction"} if reduction is not None else {}
+    call = f"f({', '.join(f'{n}={written[n]}' for n in parameters if n in written)})"
+    return call if forms and not others.truths else ""
 
 
 def match_by_name(

@@ -13,7 +13,7 @@ from nceref.output.text import class_name, printable, reason
 from nceref.output.words import counted
 from nceref.registry import find_object
 from nceref.spec import Array, Labels, Loss, Scalar
-from nceref.targets.arguments import expected_names, signature_of
+from nceref.targets.arguments import call_by_forms, expected_names, given_parameters, signature_of
 from nceref.targets.call_expression import expression
 from nceref.targets.construct import BoundCall, Callee, callee_of
 from nceref.targets.frameworks.frameworks import framework_of
@@ -82,6 +82,10 @@ def _resolved(
     # Refuses a wrong name before anything is matched.
     framework_of(framework)
     callee = callee_of(resolved, name, loss, frozenset(settings), init, written)
+    if not call and not inspect.isclass(resolved):
+        given = given_parameters(loss, expected_names(loss, settings))
+        if call := call_by_forms(callee.call, given, settings, framework_of(framework).logarithm):
+            callee = replace(callee, written=expression(call, [p.name for p in loss.parameters], place, loss.name))
     callee, bound = _bound(callee, framework, expected_names(loss, settings), *own)
     fixed, known = _fixed(resolved, callee, bound, settings)
     return ResolvedTarget(

@@ -171,7 +171,8 @@ def _works(options: str, cases: int) -> str:
 def _calls(loss: Loss, settings: Mapping[str, Any], keeps: Callable[[str], bool]) -> Iterator[str]:
     """Call expressions, the plainest arrays first, each with the usual ways to hand over the scalars."""
     given = given_parameters(loss, expected_names(loss, settings))
-    arrays = [p.name for p in given if isinstance(p, Array) and not p.constant]
+    tables = [p for p in given if isinstance(p, Array) and not p.constant]
+    arrays = [p.name for p in tables]
     labels = [p.name for p in given if isinstance(p, Labels)]
     constants = [p for p in given if isinstance(p, Array) and p.constant]
     scalars = [p.name for p in given if isinstance(p, Scalar) and p.default is ...]
@@ -179,7 +180,9 @@ def _calls(loss: Loss, settings: Mapping[str, Any], keeps: Callable[[str], bool]
     # Labels are handed over in 64 bits; some want 32.
     for kind in ("{}", *(form for each in FRAMEWORKS.values() for form in each.integers if labels)):
         rest = [kind.format(name) for name in labels] + names
-        forms = _forms(arrays) if kind == "{}" else [arrays]
+        # Several rows of a sample one below the other, where a target takes a table.
+        flat = [f"{p.name}.reshape(-1, {p.name}.shape[-1])" if len(p.shape) == 3 else p.name for p in tables]
+        forms = [*_forms(arrays), *([flat] if flat != arrays else [])] if kind == "{}" else [arrays]
         for form, spelled in product(forms, _spellings(scalars)):
             yield f"f({', '.join([*form, *rest, *spelled])})"
     for memory in (p.name for p in constants if p.shape[0] != "N" and len(p.shape) == 2):

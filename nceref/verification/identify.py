@@ -198,6 +198,8 @@ def _answer(tried: tuple[Candidate, ...]) -> str:
     best = tried[0].report.diagnosis[:1]
     if best and best[0].formula:
         return f"it is none of them, but with the inputs of {tried[0].loss} it is {best[0].formula}"
+    if best and best[0].id == "other-setting":
+        return f"it is {tried[0].loss} with {best[0].lead.text.rpartition(' with ')[2]}"
     if best and best[0].id != _FAR and _is_named(best[0]):
         return f"it is {tried[0].loss} with {best[0].id}"
     return "it is none of them"

@@ -374,8 +374,13 @@ def _setting(parameter: Parameter, value: Any) -> Any:
     if isinstance(parameter, Scalar):
         return checked_number(parameter, value)
     # An array of any kind asks for a generated one.
-    views = isinstance(parameter, Array) and parameter.alternative is not None
-    return one_of(parameter.name, value, ("views",) * views) if isinstance(value, str) else ...
+    if not isinstance(value, str):
+        return ...
+    if isinstance(parameter, Array) and parameter.alternative is not None:
+        return one_of(parameter.name, value, ("views",))
+    name, text = parameter.name, shown(value)
+    msg = f"`{name}` must be 'given', for generated ones, or be left out, for none; got {text}"
+    raise InputError(msg)
 
 
 def selected(ids: Iterable[str], chosen: Iterable[str]) -> frozenset[str]:

@@ -1,5 +1,6 @@
 """The verifier: runs a target on the corpus, judges it, checks invariances and itself, and explains what differs."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,7 +15,7 @@ from nceref.errors import LackingInputError, SignatureError, TargetError
 from nceref.output.limits import at_most
 from nceref.output.text import printable, shown
 from nceref.spec import Loss
-from nceref.targets.arguments import SUCH_AS
+from nceref.targets.arguments import SUCH_AS, expected_names
 from nceref.targets.command_line import is_command
 from nceref.targets.global_state import ORDINARY, replaced_functions
 from nceref.targets.recorded import RecordedTarget
@@ -204,9 +205,18 @@ def _verified(request: Request, on_progress: Callable[..., Any] | None, child: A
         report, is_called_wrongly = _error(request, codes.TARGET_FAILED, str(error)), True
     except TargetError as error:
         report = _error(request, codes.TARGET_FAILED, str(error))
+    if is_called_wrongly and (unset := _named_and_not_given(request)):
+        given = replace(request, settings={**request.settings, **dict.fromkeys(unset, ...)})
+        return _verified(given, on_progress, child, wished)
     if is_called_wrongly and wished.measure and not is_command(request.thing):
         report = _with_call(request, report, child, wished)
     return replace(report, seconds=perf_counter() - begin)
+
+
+def _named_and_not_given(request: Request) -> list[str]:
+    """Optional inputs that the call expression names, and no case has."""
+    names, given = re.findall(r"\w+", request.call or ""), expected_names(request.loss, request.settings)
+    return [p.name for p in request.loss.parameters if p.name in names and p.name not in given]
 
 
 def _with_call(request: Request, report: Report, child: Any, wished: _Wished) -> Report:

@@ -9,7 +9,7 @@ from sweep import sweep
 
 from nceref import get_loss
 from nceref.cases.corpus.corpus import corpus
-from nceref.cases.judge import correct_bits, judge, of_bound
+from nceref.cases.judge import _known, correct_bits, judge, of_bound
 from nceref.cases.records import Observation, Outcome
 
 pytestmark = pytest.mark.machine
@@ -96,3 +96,9 @@ def test_bits_that_are_right(error, bits):
 
 def test_an_error_beyond_all_numbers_leaves_no_bits():
     assert correct_bits(1e300, 1e-300, 53) == 0
+
+
+def test_a_tiny_entry_of_the_reference_is_shown_as_far_as_it_is_known():
+    assert _known(2.123456e-268, 1.0, 1.3e-279) == 2.12e-268
+    assert _known(-2.1e-18, 1.0, 1e-17) == 0
+    assert _known(0.123456789012345, 1.0, 1e-16) == 0.123456789012

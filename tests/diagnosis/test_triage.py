@@ -152,6 +152,15 @@ def test_gradients_that_are_not_finite_are_told_with_what_the_cases_have_in_comm
     assert "exactly those with a single sample" in found.sentence
 
 
+def test_a_temperature_alone_without_a_gradient_has_a_remedy_of_its_own():
+    def target(probe, value, grads):
+        return value, {**grads, "temperature": np.nan * grads["temperature"]}
+
+    found = first(altered("nt_xent", target))
+    assert (found.id, found.threads) == ("gradient-not-finite", ())
+    assert "divide first and mask after" in found.fix
+
+
 def from_distances(queries, keys, temperature):
     """Similarities (|q|^2 + |k|^2 - |q - k|^2) / 2 of rows as they are, and the gradient as autodiff has it."""
     apart = queries[:, None] - keys[None]

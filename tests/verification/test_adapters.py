@@ -347,3 +347,89 @@ def test_a_call_that_was_given_is_not_replaced():
     assert report.reason.startswith("no case could be judged: raises ValueError")
     assert "--call" not in report.reason
     assert all(np.ndim(x) == 2 for x in calls)
+
+
+def logits_of(rows, others, factor):
+    return factor * (unit(rows) @ unit(others).T)
+
+
+def unit(x):
+    return x / np.sqrt(np.sum(x * x, axis=-1, keepdims=True))
+
+
+def softmax_of_own(logits):
+    return np.mean(np.logaddexp.reduce(logits, axis=1) - np.diag(logits))
+
+
+def by_log(queries, items, log_q, temperature):
+    return softmax_of_own(logits_of(queries, items, 1 / temperature) - log_q)
+
+
+def by_log_added(queries, items, log_q, temperature):
+    return softmax_of_own(logits_of(queries, items, 1 / temperature) + log_q)
+
+
+def by_scale(anchor, positive, scale=20.0):
+    return softmax_of_own(logits_of(anchor, positive, scale))
+
+
+def by_scale_twice(anchor, positive, scale=20.0):
+    return softmax_of_own(logits_of(anchor, positive, 2 * scale))
+
+
+def by_temperature(image, text, *, temperature):
+    logits = logits_of(image, text, 1 / temperature)
+    return (softmax_of_own(logits) + softmax_of_own(logits.T)) / 2
+
+
+def with_both(queries, keys, temperature, scale=1.0):
+    return scale * softmax_of_own(logits_of(queries, keys, 1 / temperature))
+
+
+def with_triplets(anchor, positive, negatives, scale=20.0):
+    if negatives.ndim != 2:
+        raise ValueError
+    return softmax_of_own(logits_of(anchor, np.concatenate([positive, negatives]), scale))
+
+
+@pytest.mark.parametrize(
+    ("target", "loss", "handed", "explained"),
+    [
+        (by_log, "sampled_softmax", "log_q=np.log(expected_counts)", ""),
+        (by_log_added, "sampled_softmax", "log_q=np.log(expected_counts)", "logq-added"),
+        (by_scale, "mnrl", "scale=1 / temperature", ""),
+        (by_scale, "info_nce", "scale=1 / temperature", ""),
+        (by_scale_twice, "info_nce", "scale=1 / temperature", "temperature-off-by-a-factor"),
+        (by_temperature, "clip", "temperature=1 / logit_scale", ""),
+        (with_both, "info_nce", "temperature", ""),
+    ],
+)
+def test_a_parameter_whose_name_shows_a_function_of_an_input_is_handed_it(target, loss, handed, explained):
+    report = verify(target, loss, suite="quick")
+    assert handed in report.environment["arguments"]
+    assert [d.id for d in report.diagnosis] == [explained] * bool(explained)
+    assert report.ok == (not explained)
+
+
+def test_an_optional_input_that_a_call_names_is_given():
+    call = "f(queries, documents, negatives.reshape(-1, negatives.shape[-1]), 1 / temperature)"
+    report = verify(with_triplets, "mnrl", suite="quick", call=call)
+    assert (report.ok, report.settings["negatives"]) == (True, ...)
+    # One that may be left out is left out, as it ran without.
+    report = verify(by_scale, "mnrl", suite="quick", call="f(queries, documents, 1 / temperature) if negatives is None"
+                    " else 1 / 0")  # fmt: skip
+    assert (report.ok, "negatives" in report.settings) == (True, False)
+
+
+def test_several_rows_of_a_sample_are_handed_over_one_below_the_other():
+    def triplets(queries, documents, negatives, temperature):
+        return with_triplets(queries, documents, negatives, 1 / temperature)
+
+    report = verify(triplets, "mnrl", suite="quick")
+    assert f'{AGREES}: --call "f(queries, documents, negatives.reshape(-1, negatives.shape[-1]), ' in report.reason
+
+
+def test_a_word_in_place_of_an_optional_array_is_refused():
+    message = "`negatives` must be 'given', for generated ones, or be left out, for none; got 'none'"
+    with pytest.raises(InputError, match=message):
+        verify(by_scale, "mnrl", negatives="none")

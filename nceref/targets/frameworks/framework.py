@@ -118,8 +118,8 @@ class Framework:
         What several ranks are: ``processes``, or ``devices`` of one process; empty for a framework without.
     joined, integers, outputs : tuple of str
         Expressions that adapt a call: two arrays as one, labels in 32 bits, another output as a loss.
-    constant : str
-        An expression for an array that gets no gradient.
+    constant, logarithm : str
+        Expressions for an array that gets no gradient, and for its logarithm.
     module_base : str
         Module of the base class of objects that hold parameters; empty for a framework without.
     called_with : callable or None
@@ -144,6 +144,7 @@ class Framework:
     integers: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     constant: str = "{}"
+    logarithm: str = ""
     module_base: str = ""
     called_with: Callable[[Any, Mapping[str, Any], Callable[[], Any]], Any] | None = None
     array: str = ""

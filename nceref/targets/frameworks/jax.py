@@ -304,6 +304,7 @@ FRAMEWORK = Framework(
     program,
     _DIALECT,
     modules={"jax": "jax", "jnp": "jax.numpy"},
+    logarithm="jnp.log({})",
     packages=("jax", "jaxlib", "optax", "flax", "equinox", "haiku"),
     ways=("again", "upstream", "after-larger", "sum", "mean"),
     modes={

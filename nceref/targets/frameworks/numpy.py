@@ -185,6 +185,7 @@ FRAMEWORK = Framework(
     program,
     _DIALECT,
     modules={"np": "numpy", "numpy": "numpy"},
+    logarithm="np.log({})",
     packages=("numpy", "scipy"),
     ways=("again", "strided", "offset", "transposed", "after-larger", "sum", "mean"),
     advice=_ADVICE,

@@ -243,6 +243,7 @@ FRAMEWORK = Framework(
     program,
     _DIALECT,
     modules={"torch": "torch", "F": "torch.nn.functional"},
+    logarithm="torch.log({})",
     packages=("torch", "torchvision"),
     ways=("again", "upstream", "strided", "offset", "transposed", "after-larger", "sum", "mean"),
     modes={
