@@ -102,35 +102,57 @@ def match_arguments(
 _VARIADIC = frozenset({inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD})
 
 
-def call_by_forms(signature: inspect.Signature, given: Sequence[Parameter], chosen: Iterable[str], log: str) -> str:
-    """The call expression for a target whose parameters' names say that they take functions of inputs; else empty.
+@dataclass(frozen=True)
+class CallByForms:
+    """The call of a target whose parameters' names say that they take functions of inputs.
+
+    Attributes
+    ----------
+    text : str
+        Call expression.
+    names : mapping
+        Parameter to input, in the order of the target.
+    forms : frozenset of str
+        Parameters that take a function of their input.
+    """
+
+    text: str
+    names: Mapping[str, str]
+    forms: frozenset[str]
+
+
+def call_by_forms(
+    signature: inspect.Signature, given: Sequence[Parameter], chosen: Iterable[str], log: str
+) -> CallByForms | None:
+    """The call with functions of inputs; None for a target that takes the inputs themselves.
 
     `log` is the framework's expression for a logarithm. The other arguments are those of `match_arguments`.
     """
     parameters, inputs = signature.parameters, [p.name for p in given]
     forms = {}
     for name in FORMS.keys() & {*inputs}:
-        form, names = FORMS[name]
-        taking = [n for n in parameters if plain(n) in names and not match_input(n, inputs)]
+        form, words = FORMS[name]
+        taking = [n for n in parameters if plain(n) in words and not match_input(n, inputs)]
         # What takes the input itself needs no function of it.
         if len(taking) == 1 and not any(match_input(n, [name]) for n in parameters):
             forms[taking[0]] = name, form.replace("log {}", log).format(name)
     reduction = parameters.get("reduction")
     # By name, and by the reduction that the target has of itself.
-    if any(p.kind not in _NAMED for p in parameters.values()) or (
-        reduction is not None and reduction.default not in ("mean", reduction.empty)
-    ):
-        return ""
+    by_name = all(p.kind in _NAMED for p in parameters.values())
+    if not (forms and by_name and (reduction is None or reduction.default in ("mean", reduction.empty))):
+        return None
     handed = {name for name, _ in forms.values()}
     rest = signature.replace(parameters=[p for n, p in parameters.items() if n not in forms])
     try:
         others = match_arguments(rest, [p for p in given if p.name not in handed], chosen, "f", "")
     except TargetError:
-        return ""
-    written = {**others.names, **{n: text for n, (_, text) in forms.items()}}
-    written |= {"reduction": "reduction"} if reduction is not None else {}
-    call = f"f({', '.join(f'{n}={written[n]}' for n in parameters if n in written)})"
-    return call if forms and not others.truths else ""
+        return None
+    named = {**others.names, **{n: name for n, (name, _) in forms.items()}}
+    named |= {"reduction": "reduction"} if reduction is not None else {}
+    names = {n: named[n] for n in parameters if n in named}
+    arguments = [f"{n}={forms[n][1] if n in forms else name}" for n, name in names.items()]
+    names.pop("reduction", None)
+    return None if others.truths else CallByForms(f"f({', '.join(arguments)})", names, frozenset(forms))
 
 
 def match_by_name(

@@ -14,6 +14,7 @@ from nceref.errors import InputError, TargetError
 from nceref.spec import Choice, Loss, Scalar
 from nceref.targets.arguments import (
     Arguments,
+    CallByForms,
     given_parameters,
     listed,
     match_arguments,
@@ -61,6 +62,8 @@ class Callee:
         The shape of that parameter, by input.
     others : tuple of str
         Paths of its parameters that are trained, and that stand for no input.
+    by_forms : CallByForms or None
+        What `written` was made of, where that is no expression of the user.
     """
 
     thing: Any
@@ -72,6 +75,7 @@ class Callee:
     held: Mapping[str, str] = field(default_factory=dict)
     sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     others: tuple[str, ...] = ()
+    by_forms: CallByForms | None = None
     _bound: dict[tuple[tuple[str, ...], str], BoundCall] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -112,6 +116,7 @@ class Callee:
         construct = match_by_name(self.constructor, free, chosen, f"the constructor of {self.name}")
         if self.written is not None:
             used = {p.name: p.name for p in self.loss.parameters if p.name in self.written.names}
+            used = used if self.by_forms is None else dict(self.by_forms.names)
             return BoundCall(construct, Arguments(), used)
         inside = frozenset(construct.names.values()) - by_call
         rest = [p for p in given if p.name not in inside]

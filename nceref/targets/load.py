@@ -84,8 +84,10 @@ def _resolved(
     callee = callee_of(resolved, name, loss, frozenset(settings), init, written)
     if not call and not inspect.isclass(resolved):
         given = given_parameters(loss, expected_names(loss, settings))
-        if call := call_by_forms(callee.call, given, settings, framework_of(framework).logarithm):
-            callee = replace(callee, written=expression(call, [p.name for p in loss.parameters], place, loss.name))
+        if by_forms := call_by_forms(callee.call, given, settings, framework_of(framework).logarithm):
+            call = by_forms.text
+            written = expression(call, [p.name for p in loss.parameters], place, loss.name)
+            callee = replace(callee, written=written, by_forms=by_forms)
     callee, bound = _bound(callee, framework, expected_names(loss, settings), *own)
     fixed, known = _fixed(resolved, callee, bound, settings)
     return ResolvedTarget(
@@ -95,6 +97,7 @@ def _resolved(
         program=callee.program,
         binding=_sentence(callee, bound, fixed, init),
         names=bound.names,
+        forms=callee.by_forms.forms if callee.by_forms is not None else frozenset(),
         fixed=fixed,
         one_value=known if _is_object(resolved) else (),
         floats=_reasons(callee, bound, fixed, floats, own[1]),

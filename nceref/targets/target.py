@@ -41,6 +41,8 @@ class ResolvedTarget:
         One line: which input goes where.
     names : mapping
         The target's parameter to the input that it is handed, in the target's order.
+    forms : frozenset of str
+        Parameters that are handed a function of their input.
     fixed : mapping
         Scalars that have one value in every call: the corpus uses it.
     one_value : tuple of str
@@ -67,6 +69,7 @@ class ResolvedTarget:
     program: Program | None = None
     binding: str = ""
     names: Mapping[str, str] = field(default_factory=dict)
+    forms: frozenset[str] = frozenset()
     fixed: Mapping[str, float] = field(default_factory=dict)
     one_value: tuple[str, ...] = ()
     floats: Mapping[str, str] = field(default_factory=dict)

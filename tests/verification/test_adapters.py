@@ -411,6 +411,20 @@ def test_a_parameter_whose_name_shows_a_function_of_an_input_is_handed_it(target
     assert report.ok == (not explained)
 
 
+@pytest.mark.parametrize("in_order", [False, True])
+def test_a_gradient_by_a_function_of_an_input_is_not_taken_for_that_by_the_input(in_order):
+    def by_scale_with_gradients(scale, keys, queries):
+        value, grads = get_loss("info_nce").value_and_grad(queries, keys, temperature=1 / scale)
+        own = {"scale": -float(grads["temperature"]) / scale**2, "keys": grads["keys"], "queries": grads["queries"]}
+        return value, list(own.values()) if in_order else own
+
+    report = verify(by_scale_with_gradients, "info_nce", suite="quick")
+    assert report.ok
+    assert {r.quantity for r in report.results if r.status == "pass"} >= {"grad.queries", "grad.keys"}
+    unjudged = {r.why for r in report.results if r.quantity == "grad.temperature"}
+    assert unjudged == {"the target takes `scale`, a function of it, and returns that gradient"}
+
+
 def test_an_optional_input_that_a_call_names_is_given():
     call = "f(queries, documents, negatives.reshape(-1, negatives.shape[-1]), 1 / temperature)"
     report = verify(with_triplets, "mnrl", suite="quick", call=call)

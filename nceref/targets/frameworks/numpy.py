@@ -48,12 +48,15 @@ def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str],
     grads_by_input = {name: gradient_of(name, grad, request) for name, grad in given.items()}
     missing = sorted(n for n in request.differentiable if n not in grads_by_input and n not in request.constants)
     why = "the target returns no gradient of it" if grads_by_input else _without_gradients(returned)
+    other = {
+        target.names[n]: f"the target takes `{n}`, a function of it, and returns that gradient" for n in target.forms
+    }
     # Looked for last: what is returned may be read by code of the target.
     changed = (name for name, x, was in before if content(x) != was)
     return Answer(
         value_of(loss_of(value, request, lambda x: isinstance(x, np.ndarray | np.generic)), request),
         grads_by_input,
-        dict.fromkeys(missing, why),
+        {name: other.get(name, why) if grads_by_input else why for name in missing},
         modified(changed),
     )
 
@@ -97,10 +100,12 @@ def _named(grads: Any, target: ResolvedTarget, request: CallRequest) -> dict[str
         by_name = {}
         for key, grad in grads.items():
             name = _input_of(key, target, request)
-            if name in request.differentiable and grad is not None:
+            # The slope by a function of an input is not that by the input.
+            if key not in target.forms and name in request.differentiable and grad is not None:
                 by_name[name] = grad
         return by_name
     order = [n for n in dict.fromkeys(target.names.values()) if n in request.differentiable]
+    functions = {target.names[n] for n in target.forms}
     entries = list(grads) if isinstance(grads, list | tuple) else [grads]
     if not isinstance(grads, list | tuple) and (len(order) != 1 or not isinstance(grads, np.ndarray)):
         msg = f"returns a pair whose second part, a {class_name(grads)}, is no mapping of gradients by input"
@@ -108,7 +113,7 @@ def _named(grads: Any, target: ResolvedTarget, request: CallRequest) -> dict[str
     if len(entries) > len(order):
         msg = f"returns {len(entries)} gradients, but has {len(order)} inputs: {', '.join(order)}"
         raise Trouble(msg, "wrong-shape")
-    return {name: g for name, g in zip(order, entries, strict=False) if g is not None}
+    return {name: g for name, g in zip(order, entries, strict=False) if g is not None and name not in functions}
 
 
 def _input_of(key: Any, target: ResolvedTarget, request: CallRequest) -> str:
