@@ -59,6 +59,20 @@ def guided_by_the_limits_of_columns(queries, documents, guide_queries, guide_doc
     return masked(queries, documents, g > own.T, temperature)
 
 
+@bug("guided_info_nce", named="guide-not-normalized", seen=CONSTRUCTED, settings=GUIDED)
+def guided_by_rows_of_any_length(queries, documents, guide_queries, guide_documents, *, temperature):
+    """The encoder of the guide is taken to return rows of length 1, and does not."""
+    g = guide_queries @ guide_documents.T
+    return masked(queries, documents, g > np.diagonal(g)[:, None], temperature)
+
+
+@bug("guided_info_nce", named="guide-transposed", seen=CONSTRUCTED, settings=GUIDED)
+def guided_by_documents_as_rows(queries, documents, guide_queries, guide_documents, *, temperature):
+    """The guide's matrix has the documents as rows."""
+    g, own = guide(guide_queries, guide_documents)
+    return masked(queries, documents, own < g.T, temperature)
+
+
 @bug(
     "guided_info_nce",
     named="other-setting",

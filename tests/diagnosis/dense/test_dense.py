@@ -93,7 +93,7 @@ SELDOM = {
     "value-saturates", "similarity-clamped", "epsilon-in-log", "mask-leaks", "softmax-over-wrong-axis",
     "positives-not-averaged", "positives-averaged", "temperature-clamped", "softplus-threshold", "count-rounded-down",
     "norm-floored", "accidental-hits-kept", "guided-by-itself", "guide-margin-added",
-    "guide-margin-of-signed-similarity", "guide-asked-about-the-row-itself",
+    "guide-margin-of-signed-similarity", "guide-asked-about-the-row-itself", "guide-not-normalized",
 }  # fmt: skip
 
 

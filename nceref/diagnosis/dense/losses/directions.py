@@ -99,7 +99,9 @@ def _kept(blocks, inputs, unit, deviations):
         return np.concatenate([np.ones_like(block[2]) for block in blocks], axis=1)
     rows, margin = unit, detached(inputs["margin"])
     if inputs["guide_queries"] is not None and "guided-by-itself" not in deviations:
-        rows = embed(inputs, {"first": "guide_queries", "second": "guide_documents", "queue": "guide_negatives"}, {})
+        roles = {"first": "guide_queries", "second": "guide_documents", "queue": "guide_negatives"}
+        as_they_are = "guide-not-normalized" in deviations
+        rows = embed({**inputs, "normalize": "none"} if as_they_are else inputs, roles, {})
     # What decides goes by the numbers alone.
     rows = {role: detached(x) for role, x in rows.items()}
     own = np.sum(rows["first"] * rows["second"], axis=1)
@@ -108,10 +110,12 @@ def _kept(blocks, inputs, unit, deviations):
     limit = own + taken if "guide-margin-added" in deviations else own - taken
     limit = limit + rounding(rows["first"].shape[1], np.finfo(float).eps)
     by_candidate = "guide-limit-of-the-candidate" in deviations
+    turned = ("second", "first") if "guide-transposed" in deviations else ("first", "second")
+    sides = {("first", "second"): turned}
     return np.concatenate(
         [
             rows[a] @ rows[b].T <= (np.tile(limit, len(rows[b]) // len(limit)) if by_candidate else limit[:, None])
-            for a, b, *_ in blocks
+            for a, b in (sides.get(block[:2], block[:2]) for block in blocks)
         ],
         axis=1,
     )
@@ -128,7 +132,8 @@ _UNGUIDED = (
 )  # fmt: skip
 _BY_A_GUIDE = (
     "guide-ignored", "guided-by-itself", "guide-margin-added", "guide-margin-of-signed-similarity",
-    "guide-limit-of-the-candidate", "guide-asked-about-the-row-itself", "positive-dropped-from-denominator",
+    "guide-limit-of-the-candidate", "guide-not-normalized", "guide-transposed", "guide-asked-about-the-row-itself",
+    "positive-dropped-from-denominator",
 )  # fmt: skip
 
 DENSE = DenseFamily(
