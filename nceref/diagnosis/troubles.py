@@ -6,6 +6,7 @@ from nceref.cases.judge import UNSUPPORTED
 from nceref.cases.records import Diagnosis, DiagnosisPart, Observation, Outcome
 from nceref.diagnosis.features import where
 from nceref.output.words import out_of
+from nceref.targets.frameworks.call import ROWS
 from nceref.targets.process.child import NOT_TRIED
 
 MOST = 3
@@ -53,6 +54,8 @@ def _diagnosis(
     example = "" if same else f"; on {first.probe.id} it {first.outcome.sentence}"
     # Where nothing else is known, what it is called with may be wrong as well.
     fix = f"Let it answer wherever the reference does, as on {first.probe.id}."
+    if all(ROWS in o.outcome.sentence for o in seen):
+        fix = "Return the mean of the rows; to have the rows judged: --set reduction=none."
     rest = f"; not tried after that: {out_of(len(left), len(judged), 'case')}" if left and seen != left else ""
     part = DiagnosisPart(f"your loss {text}", f"{where(seen, judged)}{example}{rest}")
     return Diagnosis(id, (part,), fix=fix if len(seen) + len(left) < len(judged) else "")

@@ -37,3 +37,15 @@ def test_an_id_is_named_once_in_the_overview(tmp_path):
     report = verified(tmp_path, "raises_in_two_ways")
     assert [d.id for d in report.diagnosis] == ["raises", "raises"]
     assert overview_line("raises_in_two_ways", report)[-1] == "raises"
+
+
+def test_rows_in_the_place_of_their_mean_have_a_remedy_of_their_own():
+    def rows(queries, documents, temperature):
+        return nceref.losses.mnrl(queries, documents, temperature=temperature, reduction="none")
+
+    # Of a single sample the only row is the mean.
+    report = nceref.verify(rows, "mnrl", suite="quick")
+    (diagnosis,) = report.diagnosis
+    assert (diagnosis.id, report.exit_code) == ("wrong-shape", 1)
+    assert diagnosis.fix == "Return the mean of the rows; to have the rows judged: --set reduction=none."
+    assert nceref.verify(rows, "mnrl", suite="quick", reduction="none").ok

@@ -181,9 +181,15 @@ def value_of(array: Any, request: CallRequest) -> Any:
     if request.reduction == "none" and value.ndim > 0 and request.shape in (None, value.shape):
         return value.astype(np.float64)
     required = "one number" if request.reduction != "none" else f"rows {request.shape or '(N,)'}"
-    hint = f"; {ROWS}" if value.ndim and request.reduction != "none" else ""
+    hint = f"; {ROWS}" if request.reduction != "none" and _are_rows(value, request) else ""
     msg = f"returns shape {value.shape}, but the reduction {request.reduction!r} asks for {required}{hint}"
     raise Trouble(msg, "wrong-shape")
+
+
+def _are_rows(value: Any, request: CallRequest) -> bool:
+    """Whether there are as many numbers as samples, or as their views."""
+    samples = next((len(x) for x in request.inputs.values() if isinstance(x, ARRAY) and x.ndim), 0)
+    return value.ndim == 1 and samples > 0 and len(value) in (samples, 2 * samples)
 
 
 def laid_out(x: Any, mode: str, full: Callable[[tuple[int, ...]], Any]) -> Any:
