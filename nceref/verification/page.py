@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -117,7 +118,7 @@ def _line(name: str, group: Sequence[Result]) -> tuple[str, ...]:
 def skips(results: Iterable[Result]) -> Iterator[tuple[str, list[str]]]:
     """Reasons for skipping with the cases, or with the quantity where all cases share it."""
     by_reason: dict[str, dict[str, list[str]]] = {}
-    results = list(results)
+    results = _printed_once(list(results))
     every = Counter(r.quantity for r in results)
     skipped = Counter((r.why, r.quantity) for r in results if r.status == "skip")
     for r in results:
@@ -133,6 +134,15 @@ def skips(results: Iterable[Result]) -> Iterator[tuple[str, list[str]]]:
         counts = {(skipped[reason, name], every[name]) for name in runs if name in every}
         of = [f"on {out_of(*each, 'case')}" for each in counts if len(counts) == 1 and each[0] < each[1]]
         yield " ".join([*of, reason]), list(dict.fromkeys(named))
+
+
+def _printed_once(results: list[Result]) -> list[Result]:
+    """The results, with one text of all that a target prints: it may print its value on every case."""
+    texts = {r.why: None for r in results if r.quantity == "behavior.prints"}
+    if len(texts) < 2:
+        return results
+    why = f"{next(iter(texts))}, and other text on other cases"
+    return [replace(r, why=why) if r.quantity == "behavior.prints" else r for r in results]
 
 
 def print_failures(page: Page, results: Sequence[Result], alone: bool = True) -> None:

@@ -1,6 +1,7 @@
 """`nceref.verify`: verdicts, explanations, and what targets do wrong."""
 
 import re
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -119,6 +120,17 @@ def test_what_a_target_does_wrong_is_a_finding_and_the_rest_still_runs(target, c
     if diagnosis[0].status == "fail" and quantity.startswith("behavior."):
         assert report.reason.startswith(f"the target {diagnosis[0].why}"), "behavior stands before numbers"
     assert {r.case for r in report.results} == {probe.id for probe in corpus_of(target, **QUICK)}
+
+
+def test_what_a_target_prints_on_each_case_is_one_line_of_the_page():
+    def prints_its_value(queries, keys, temperature):
+        value = nceref.losses.info_nce(queries, keys, temperature=temperature)
+        sys.stdout.write(f"{value}\n")
+        return value
+
+    page = " ".join(str(nceref.verify(prints_its_value, "info_nce", suite="quick")).split())
+    assert page.count("skipped behavior.prints: ") == 1
+    assert "', and other text on other cases" in page
 
 
 def test_gradients_that_are_missing_are_told_and_can_be_required():
