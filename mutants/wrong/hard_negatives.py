@@ -35,6 +35,15 @@ def mnrl_without_the_batch(queries, documents, negatives, *, temperature):
     return cross_entropy(logits, np.zeros(len(q), dtype=int))
 
 
+@bug("mnrl", named="in-batch-negatives-dropped", seen="uniem, TripletInBatchNegSoftmaxContrastLoss")
+def mnrl_hard_negatives_of_everyone_alone(queries, documents, negatives, *, temperature):
+    """The hard negatives of all queries compete with the document, and the other documents do not."""
+    q, d = unit(queries), unit(documents)
+    hard = q @ unit(negatives).reshape(-1, d.shape[1]).T
+    logits = np.concatenate([np.sum(q * d, axis=1, keepdims=True), hard], axis=1) / temperature
+    return cross_entropy(logits, np.zeros(len(q), dtype=int))
+
+
 @bug("mnrl", named="measured-formula", seen="MoCa, whose issue 2 reports it")
 def mnrl_targets_of_another_layout(queries, documents, negatives, *, temperature):
     """Passages are laid out query by query, each document before its hard negatives, and target i is column i."""

@@ -280,6 +280,8 @@ _LISTED = (
                "Take the guide's queries as the rows of the mask, and its documents as the columns."),
     Convention("in-batch-negatives-added", "denominator", "the other keys of the batch among the negatives",
                "With explicit negatives, compare with the own key and the negatives only."),
+    Convention("in-batch-negatives-dropped", "denominator", "the other documents of the batch not among the negatives",
+               "Compare with the other documents of the batch as well as with the hard negatives."),
     Convention("phantom-candidate", "denominator", "one more candidate with logit 0 in the denominator",
                "Sum over the candidates only; a padding of 0 counts exp(0) = 1.", kind="softmax"),
     Convention("a-negative-dropped", "denominator", "one negative missing from the denominator",

@@ -205,7 +205,8 @@ def _verified(request: Request, on_progress: Callable[..., Any] | None, child: A
         report, is_called_wrongly = _error(request, codes.TARGET_FAILED, str(error)), True
     except TargetError as error:
         report = _error(request, codes.TARGET_FAILED, str(error))
-    if is_called_wrongly and (unset := _named_and_not_given(request)):
+    too_little = is_called_wrongly or report.exit_code == codes.TOO_LITTLE
+    if too_little and (unset := _named_and_not_given(request)):
         given = replace(request, settings={**request.settings, **dict.fromkeys(unset, ...)})
         return _verified(given, on_progress, child, wished)
     if is_called_wrongly and wished.measure and not is_command(request.thing):

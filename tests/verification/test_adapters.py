@@ -392,6 +392,13 @@ def with_triplets(anchor, positive, negatives, scale=20.0):
     return softmax_of_own(logits_of(anchor, np.concatenate([positive, negatives]), scale))
 
 
+def of_triplets_alone(queries, documents, negatives, temperature):
+    own = np.sum(unit(queries) * unit(documents), axis=1)[:, None] / temperature
+    hard = np.sum(unit(queries)[:, None] * unit(negatives), axis=-1) / temperature
+    logits = np.concatenate([own, hard], axis=1)
+    return np.mean(np.logaddexp.reduce(logits, axis=1) - own[:, 0])
+
+
 @pytest.mark.parametrize(
     ("target", "loss", "handed", "explained"),
     [
@@ -429,6 +436,9 @@ def test_an_optional_input_that_a_call_names_is_given():
     call = "f(queries, documents, negatives.reshape(-1, negatives.shape[-1]), 1 / temperature)"
     report = verify(with_triplets, "mnrl", suite="quick", call=call)
     assert (report.ok, report.settings["negatives"]) == (True, ...)
+    # The setting has no case without.
+    call = "f(queries, documents, negatives, temperature)"
+    assert verify(of_triplets_alone, "mnrl", suite="quick", call=call, candidates="hard").ok
     # One that may be left out is left out, as it ran without.
     report = verify(by_scale, "mnrl", suite="quick", call="f(queries, documents, 1 / temperature) if negatives is None"
                     " else 1 / 0")  # fmt: skip

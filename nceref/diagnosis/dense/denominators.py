@@ -80,6 +80,7 @@ _MASKS: Mapping[str, Callable[[DenseBatch, Any], Array]] = {
     **dict.fromkeys(
         ("in-batch-negatives-added", "accidental-hits-kept"), lambda s, v: s.candidates | _part(s, s.excluded)
     ),
+    "in-batch-negatives-dropped": lambda s, v: s.candidates & (s.queue | (s.positives > 0)),
     "centers-dropped": lambda s, v: s.candidates & ~_part(s, s.centers),
     "a-negative-dropped": lambda s, v: _without(s, v),
 }

@@ -230,7 +230,7 @@ _SAMPLED = (
     "logq-missing", "logq-added", "logq-without-log", "logq-divided-by-temperature", "accidental-hits-kept",
 )  # fmt: skip
 _HARD_NEGATIVES = (
-    "label-smoothing", "queue-not-normalized", "queue-dropped",
+    "label-smoothing", "queue-not-normalized", "queue-dropped", "in-batch-negatives-dropped",
     "hardness-missing", "hardness-over-temperature", "hardness-on-every-candidate",
 )  # fmt: skip
 
