@@ -153,7 +153,7 @@ _EVERYWHERE = frozenset({"loss", "losses", "with", "and", "the", "correction"})
 
 
 def _words(text: str) -> list[str]:
-    return [letters(word) for word in re.split(r"[^\w]+", text)]
+    return [letters(word) for word in re.split(r"\W+", text)]
 
 
 def _is_in(word: str, words: Sequence[str]) -> bool:

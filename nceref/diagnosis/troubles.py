@@ -14,7 +14,7 @@ MOST = 3
 
 
 def troubles(observations: Sequence[Observation]) -> tuple[Diagnosis, ...]:
-    """What happens in place of an answer, and on which cases.
+    """Events in the place of an answer, each with its cases.
 
     `observations`: all of a run. Result: one for each exception, or other event, with its name as the id; at most
     `MOST`.
@@ -41,7 +41,7 @@ _NAMES = {
 
 
 def _kind(outcome: Outcome) -> str:
-    """What cases have in common: of an exception, what stands before its message is the type."""
+    """The kind of an event, which several cases share: of an exception its type, which stands before its message."""
     return _NAMES.get(outcome.trouble) or outcome.sentence.partition(":")[0]
 
 

@@ -116,8 +116,7 @@ class Callee:
         construct = match_by_name(self.constructor, free, chosen, f"the constructor of {self.name}")
         if self.written is not None:
             used = {p.name: p.name for p in self.loss.parameters if p.name in self.written.names}
-            used = used if self.by_forms is None else dict(self.by_forms.names)
-            return BoundCall(construct, Arguments(), used)
+            return BoundCall(construct, Arguments(), used if self.by_forms is None else self.by_forms.names)
         inside = frozenset(construct.names.values()) - by_call
         rest = [p for p in given if p.name not in inside]
         lacking = [p.name for p in self.loss.parameters if not getattr(p, "required", True) and p not in given]

@@ -80,15 +80,16 @@ def _resolved(
     init = {**_taken(resolved, place), **init}
     framework = framework or recognize_framework(resolved, written.names if written else frozenset())
     # Refuses a wrong name before anything is matched.
-    framework_of(framework)
+    log = framework_of(framework).logarithm
     callee = callee_of(resolved, name, loss, frozenset(settings), init, written)
-    if not call and not inspect.isclass(resolved):
-        given = given_parameters(loss, expected_names(loss, settings))
-        if by_forms := call_by_forms(callee.call, given, settings, framework_of(framework).logarithm):
-            call = by_forms.text
-            written = expression(call, [p.name for p in loss.parameters], place, loss.name)
-            callee = replace(callee, written=written, by_forms=by_forms)
-    callee, bound = _bound(callee, framework, expected_names(loss, settings), *own)
+    names = expected_names(loss, settings)
+    own_call = not call and not inspect.isclass(resolved)
+    by_forms = call_by_forms(callee.call, given_parameters(loss, names), settings, log) if own_call else None
+    if by_forms is not None:
+        call = by_forms.text
+        written = expression(call, [p.name for p in loss.parameters], place, loss.name)
+        callee = replace(callee, written=written, by_forms=by_forms)
+    callee, bound = _bound(callee, framework, names, *own)
     fixed, known = _fixed(resolved, callee, bound, settings)
     return ResolvedTarget(
         name=name,
@@ -97,7 +98,7 @@ def _resolved(
         program=callee.program,
         binding=_sentence(callee, bound, fixed, init),
         names=bound.names,
-        forms=callee.by_forms.forms if callee.by_forms is not None else frozenset(),
+        forms=by_forms.forms if by_forms is not None else frozenset(),
         fixed=fixed,
         one_value=known if _is_object(resolved) else (),
         floats=_reasons(callee, bound, fixed, floats, own[1]),

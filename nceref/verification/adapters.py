@@ -180,9 +180,7 @@ def _calls(loss: Loss, settings: Mapping[str, Any], keeps: Callable[[str], bool]
     # Labels are handed over in 64 bits; some want 32.
     for kind in ("{}", *(form for each in FRAMEWORKS.values() for form in each.integers if labels)):
         rest = [kind.format(name) for name in labels] + names
-        # Several rows of a sample one below the other, where a target takes a table.
-        flat = [f"{p.name}.reshape(-1, {p.name}.shape[-1])" if len(p.shape) == 3 else p.name for p in tables]
-        forms = [*_forms(arrays), *([flat] if flat != arrays else [])] if kind == "{}" else [arrays]
+        forms = _forms(tables) if kind == "{}" else [arrays]
         for form, spelled in product(forms, _spellings(scalars)):
             yield f"f({', '.join([*form, *rest, *spelled])})"
     for memory in (p.name for p in constants if p.shape[0] != "N" and len(p.shape) == 2):
@@ -204,8 +202,9 @@ def _with_memory(
                 yield f"vars(f).update({assigned}) or f({', '.join([*rest, *spelled])})"
 
 
-def _forms(arrays: list[str]) -> Iterator[list[str]]:
+def _forms(tables: Sequence[Array]) -> Iterator[list[str]]:
     """The arrays, adapted."""
+    arrays = [p.name for p in tables]
     if len(arrays) >= 2:
         pair, more = ", ".join(arrays[:2]), arrays[2:]
         # A function of another framework fails on its arrays, or is not there.
@@ -214,6 +213,9 @@ def _forms(arrays: list[str]) -> Iterator[list[str]]:
     if arrays:
         yield [f"{arrays[0]}[:, None]", *arrays[1:]]
     yield arrays
+    # Several rows of a sample one below the other.
+    if any(len(p.shape) == 3 for p in tables):
+        yield [f"{p.name}.reshape(-1, {p.name}.shape[-1])" if len(p.shape) == 3 else p.name for p in tables]
 
 
 def _spellings(scalars: list[str]) -> Iterator[list[str]]:

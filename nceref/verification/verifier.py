@@ -1,7 +1,7 @@
 """The verifier: runs a target on the corpus, judges it, checks invariances and itself, and explains what differs."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
@@ -197,8 +197,7 @@ def _verified(request: Request, on_progress: Callable[..., Any] | None, child: A
         is_called_wrongly = report.exit_code == codes.TARGET_FAILED and called_wrongly(report.results)
     except LackingInputError as error:
         # What the target takes is handed over, and the report says that it was; unless no case has it all.
-        given = replace(request, settings={**request.settings, **dict.fromkeys(error.names, ...)})
-        report = _verified(given, on_progress, child, wished)
+        report = _verified(_with_inputs(request, error.names), on_progress, child, wished)
         if report.exit_code == codes.TOO_LITTLE:
             report = _error(request, codes.TARGET_FAILED, str(error))
     except SignatureError as error:
@@ -207,11 +206,15 @@ def _verified(request: Request, on_progress: Callable[..., Any] | None, child: A
         report = _error(request, codes.TARGET_FAILED, str(error))
     too_little = is_called_wrongly or report.exit_code == codes.TOO_LITTLE
     if too_little and (unset := _named_and_not_given(request)):
-        given = replace(request, settings={**request.settings, **dict.fromkeys(unset, ...)})
-        return _verified(given, on_progress, child, wished)
+        return _verified(_with_inputs(request, unset), on_progress, child, wished)
     if is_called_wrongly and wished.measure and not is_command(request.thing):
         report = _with_call(request, report, child, wished)
     return replace(report, seconds=perf_counter() - begin)
+
+
+def _with_inputs(request: Request, names: Iterable[str]) -> Request:
+    """The request with optional inputs that are generated for each case."""
+    return replace(request, settings={**request.settings, **dict.fromkeys(names, ...)})
 
 
 def _named_and_not_given(request: Request) -> list[str]:

@@ -48,15 +48,16 @@ def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str],
     grads_by_input = {name: gradient_of(name, grad, request) for name, grad in given.items()}
     missing = sorted(n for n in request.differentiable if n not in grads_by_input and n not in request.constants)
     why = "the target returns no gradient of it" if grads_by_input else _without_gradients(returned)
-    other = {
-        target.names[n]: f"the target takes `{n}`, a function of it, and returns that gradient" for n in target.forms
-    }
+    reasons = dict.fromkeys(missing, why)
+    if grads_by_input:
+        of_function = "the target takes `{}`, a function of it, and returns that gradient"
+        reasons |= {target.names[n]: of_function.format(n) for n in target.forms if target.names[n] in reasons}
     # Looked for last: what is returned may be read by code of the target.
     changed = (name for name, x, was in before if content(x) != was)
     return Answer(
         value_of(loss_of(value, request, lambda x: isinstance(x, np.ndarray | np.generic)), request),
         grads_by_input,
-        {name: other.get(name, why) if grads_by_input else why for name in missing},
+        reasons,
         modified(changed),
     )
 

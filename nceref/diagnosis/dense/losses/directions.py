@@ -110,12 +110,11 @@ def _kept(blocks, inputs, unit, deviations):
     limit = own + taken if "guide-margin-added" in deviations else own - taken
     limit = limit + rounding(rows["first"].shape[1], np.finfo(float).eps)
     by_candidate = "guide-limit-of-the-candidate" in deviations
-    turned = ("second", "first") if "guide-transposed" in deviations else ("first", "second")
-    sides = {("first", "second"): turned}
+    turned = {("first", "second"): ("second", "first")} if "guide-transposed" in deviations else {}
     return np.concatenate(
         [
             rows[a] @ rows[b].T <= (np.tile(limit, len(rows[b]) // len(limit)) if by_candidate else limit[:, None])
-            for a, b in (sides.get(block[:2], block[:2]) for block in blocks)
+            for a, b in (turned.get(block[:2], block[:2]) for block in blocks)
         ],
         axis=1,
     )

@@ -119,7 +119,7 @@ def _queued(inputs, roles, deviations, choose=_of_the_queue):
 
 
 def _hardness(s, inputs, weighted, deviations):
-    """What is added to the logits: similarities that count as constants."""
+    """Similarities that are added to the logits, and count as constants."""
     weighted = np.ones_like(weighted) if "hardness-on-every-candidate" in deviations else weighted
     by = temperature(inputs, deviations) if "hardness-over-temperature" in deviations else 1.0
     added = edge(s * inputs["hardness"], "the hardness of the negatives", passes=0.0)
@@ -191,7 +191,7 @@ def _symmetric(inputs, deviations):
 
 
 def _unranked(inputs):
-    """With all candidates: a way of the denominator chooses the hardest of them."""
+    """The batch with all candidates: a way of the denominator chooses the hardest of them."""
     return _square(inputs, {"first": "queries", "second": "keys"}, {})[:1]
 
 
