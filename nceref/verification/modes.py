@@ -115,11 +115,11 @@ def _right_part(observation: Observation) -> Observation | None:
 
 
 def _shows(observation: Observation) -> bool:
-    """Whether a gradient is so large that another multiple of it would be wrong."""
+    """Whether a gradient is so large that one which ignores the upstream gradient, or its sign, would be wrong."""
     bounds = observation.probe.bounds
     reference = observation.probe.grads
     return bounds is not None and any(
-        np.max(np.abs(reference[name]), initial=0.0) > 4 * np.max(bounds.grads[name], initial=0.0)
+        np.max(np.abs(reference[name]), initial=0.0) > np.max(bounds.grads[name], initial=0.0)
         for name in observation.outcome.grads
         if name in reference
     )

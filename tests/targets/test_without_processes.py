@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import textwrap
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -147,6 +148,10 @@ def test_a_verdict_is_that_of_a_process_of_its_own(done, folder, name):
     assert got.pop("environment") | {"platform": ""} == expected.pop("environment") | {"platform": ""}
     # Words of the terminal there, a call of Python here.
     del got["command"], expected["command"]
+    # Another call is looked for in each framework that is installed, and there is none in a browser.
+    if any(find_spec(name) for name in ("torch", "jax")):
+        for each in (got, expected):
+            each.get("search", {}).pop("calls", None)
     assert got == expected
 
 
