@@ -128,7 +128,8 @@ def verify(context: click.Context, /, target: str | None, everything: bool, **gi
         context.exit(_audit(context, given))
     if given["list_cases"]:
         context.exit(_list(target, given))
-    context.exit((_verify if _loss_is_known(target, given) else _identify)(context, target or "", given))
+    one_loss = given["against"] or _loss_is_known(target, given)
+    context.exit((_verify if one_loss else _identify)(context, target or "", given))
 
 
 def _check_files(target: str | None, given: dict[str, Any]) -> None:
@@ -148,10 +149,10 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _loss_is_known(target: str | None, given: dict[str, Any]) -> bool:
-    """Whether --loss names one, or the target of a released package brings its own."""
+    """Whether --loss names one, or a target of a released package brings its own."""
     from nceref.targets.peers.peer import find
 
-    return bool(given["loss"]) or find(target or "") is not None
+    return bool(given["loss"]) or any(find(text or "") is not None for text in (target, given["against"]))
 
 
 _OF_IDENTIFYING = {"target", "call", "init", "settings", "framework", "timeout", "isolate", "shape", "json_file"}
@@ -200,7 +201,13 @@ def _verify(context: click.Context, target: str | None, given: dict[str, Any]) -
                 printed = report.reason
             note("looking for an explanation; Ctrl-C ends that, and keeps the verdict")
 
-        report = verify_with(target or "", on_progress=on_progress, on_verdict=on_verdict, **_options(given))
+        options = _options(given)
+        if given["against"] and not _loss_is_known(target, given):
+            from nceref.verification.identify import with_loss_of
+
+            with progress("trying losses") as on_trial:
+                options = with_loss_of(given["against"], options, on_trial)
+        report = verify_with(target or "", on_progress=on_progress, on_verdict=on_verdict, **options)
     report = replace(report, command=command_of(context))
     makers = {"json": report.to_json, "html": report.to_html, "junit": report.to_junit, "repro": lambda: report.repro}
     show_report(makers, given, lambda: rest_of(report, printed=printed) if printed else page_of(report))

@@ -39,7 +39,8 @@ def departure(observations: Iterable[Observation], calls: FreshCalls = NO_CALLS)
     ]
     fine = [name for name in gaps(answered[0]) if name not in failing]
     right = f"{_quantities(fine)} {'is' if len(fine) == 1 else 'are'} right" if fine else ""
-    extra = [departing_rows(answered), _temperatures(failing, answered), _smoothness(answered, calls)]
+    extra = [departing_rows(answered), _sizes(failing, answered), _temperatures(failing, answered)]
+    extra += [_smoothness(answered, calls)]
     extra += [text for _, text in threshold([o for o in answered if gaps(o)[VALUE].finite], calls)]
     id = "unexplained" if VALUE in failing else "value-right-gradient-wrong"
     return (diagnosis(id, *parts).noting(right, role="right").noting(*extra),)
@@ -81,6 +82,17 @@ def _cases(name: str, failing: Sequence[Observation], judged: Sequence[Observati
     nonfinite = sum(not gaps(o)[name].finite for o in failing)
     rest = f" ({nonfinite} of them not finite)" if nonfinite else ""
     return f"{where(failing, [o for o in judged if name in gaps(o)])}{rest}"
+
+
+def _sizes(failing: dict[str, list[Observation]], judged: Sequence[Observation]) -> str:
+    """The one number of rows at which anything fails, and all of it, if there are smaller and larger ones."""
+    wrong = {id(o) for each in failing.values() for o in each}
+    hit = {samples(o.probe) for o in judged if id(o) in wrong}
+    tried = sorted({samples(o.probe) for o in judged})
+    if len(hit) != 1 or any(id(o) not in wrong for o in judged if samples(o.probe) in hit):
+        return ""
+    (n,) = hit
+    return f"it shows where N = {n}, and at no other N" if tried[0] < n < tried[-1] else ""
 
 
 def _temperatures(failing: dict[str, list[Observation]], judged: Sequence[Observation]) -> str:

@@ -109,12 +109,12 @@ def _expecting(probe: Probe, value: Any, grads: Mapping[str, Any], own: Bounds |
     # Without a bound, the reference's or its own, a gradient cannot be judged.
     known = {name: grad for name, grad in grads.items() if name in probe.bounds.grads or own}
     if own is None:
-        by_input = {name: _grown(probe.bounds.grads[name], known[name], probe.grads.get(name)) for name in known}
-        own = Bounds(_grown(probe.bounds.value, value, probe.value), by_input)
+        by_input = {name: grown(probe.bounds.grads[name], known[name], probe.grads.get(name)) for name in known}
+        own = Bounds(grown(probe.bounds.value, value, probe.value), by_input)
     return replace(probe, value=value, grads=known, bounds=own)
 
 
-def _grown(bound: Any, other: Any, reference: Any) -> Any:
+def grown(bound: Any, other: Any, reference: Any) -> Any:
     """The bound in proportion to the size of what is expected, never smaller."""
     size = 0.0 if reference is None else float(np.max(np.abs(reference), initial=0.0))
     return bound if size == 0 else bound * max(1.0, float(np.max(np.abs(other), initial=0.0)) / size)

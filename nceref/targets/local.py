@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +31,10 @@ class LocalRunner(ChildRunner):
         self._stack.enter_context(kept_surroundings())
         self._stack.enter_context(_kept_imports(folder))
         self.running = True
+
+    def processes(self) -> tuple[int, ...]:
+        """The process of the checker, in which the target runs."""
+        return (os.getpid(),)
 
     def stop(self) -> None:
         """Put back what the target has changed in this process."""

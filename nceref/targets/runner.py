@@ -1,6 +1,7 @@
 """Runs a target on probes: in this process, or in a child process that may hang, exit or die."""
 
 import contextlib
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +34,10 @@ class Runner:
         """Call the target; with `twice`, call it again and compare bit by bit."""
         request = reparametrized(call_request(probe, self.device), self.forms)
         return by_inputs(attempt(self.target, request, twice), request, self.forms)
+
+    def processes(self) -> tuple[int, ...]:
+        """The process of the checker, in which the target runs."""
+        return (os.getpid(),)
 
     def reply(self, probe: Probe, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
         """The outcome of a program that gives this answer, through arrays and gradients of the same framework."""

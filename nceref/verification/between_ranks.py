@@ -50,7 +50,7 @@ def between_ranks(
     `runs` are all that there are, `failing` is one of several ranks, and `other` is the result of `other_ranks`.
     """
     contract = failing.setup.contract
-    if contract is None or not failing.setup.several or request.intended or only_modes_fail(failing.results):
+    if contract is None or not failing.setup.several or not request.is_the_loss or only_modes_fail(failing.results):
         return ()
     from nceref.diagnosis.gaps import gaps, usable
     from nceref.diagnosis.ranks.diagnose import diagnose_ranks

@@ -13,6 +13,7 @@ from nceref.diagnosis.ranks.mix import mix_diagnoses
 from nceref.diagnosis.troubles import troubles
 from nceref.output.words import counted, out_of
 from nceref.targets.search import EXPLANATION, NoCallsLeft, Search
+from nceref.verification.against import explained_by_old
 from nceref.verification.between_ranks import between_ranks, comparing_ranks, on_ranks, other_ranks
 from nceref.verification.modes import mode_diagnoses, only_modes_fail
 from nceref.verification.recorded_runs import of_one_kind
@@ -69,7 +70,7 @@ def explain(
             diagnoses = tuple(intendable(advised(d, run.target.framework), run.target.framework) for d in diagnoses)
             latest = ExplainedDifference(diagnoses, joined_training(explained))
             yield latest
-    is_one_program = not failed[0].setup.several and not request.recorded
+    is_one_program = not (failed[0].setup.several or request.recorded or request.old)
     if is_one_program and (request.repro or (measure and any(d.id == "unexplained" for d in latest.diagnoses))):
         yield replace(latest, script=_script(request, explainer.run, failed[0], search))
 
@@ -155,7 +156,7 @@ class _Explainer:
     def _measured(self, failing: TargetRun, diagnoses: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:
         """The measured formula of the target where nothing explains its values; empty where none was found."""
         unexplained = [d for d in diagnoses if d.id == "unexplained"]
-        if not unexplained or self.request.intended or failing.setup.several:
+        if not unexplained or not self.request.is_the_loss or failing.setup.several:
             return ()
         from nceref.diagnosis.probe.measured import measured
 
@@ -190,7 +191,7 @@ def _finer(request: Request, runs: Sequence[TargetRun], run: Any, failing: Targe
 
 
 def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagnosis, ...]:
-    """The explanations of a difference; beside intended conventions, relative to the reference without them."""
+    """The explanations of a difference; where the reference is not the loss as it is, relative to that first."""
     from nceref.diagnosis.diagnose import diagnose
 
     modes = mode_diagnoses(failing.results)
@@ -199,17 +200,27 @@ def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagno
     if alone := mix_diagnoses(failing.results):
         return alone
     identities = [r for r in failing.results if r.quantity.startswith("identity.")]
-    if not request.intended:
+    if request.is_the_loss:
         return (*diagnose(failing.observations, identities, calls), *modes)
-    plain = {p.id: p for p in probes_of(replace(request, intended={}), failing.setup, failing.fixed, failing.forms)}
+    as_it_is = replace(request, intended={}, reference=None)
+    plain = {p.id: p for p in probes_of(as_it_is, failing.setup, failing.fixed, failing.forms)}
     unaltered = [Observation(plain[o.probe.id], o.outcome) for o in failing.observations if not o.probe.skip]
     # The target may lack the intended convention, and be the plain reference.
     if all(r.status != "fail" for o in unaltered for r in judge(o)):
         phrases = " and ".join(CONVENTIONS[text.partition("=")[0]].phrase for text in request.intended.values())
         count = len(unaltered)
-        cases = f"on {out_of(count, count, 'case')}, without {phrases}"
-        same = DiagnosisPart("your loss equals the reference as it is", cases, "computes")
-        return (diagnosis("as-the-reference", same), *modes)
+        other = request.about.get("against", "")
+        cases = f"on {out_of(count, count, 'case')}, {f'which {other} is not' if other else f'without {phrases}'}"
+        same = DiagnosisPart(
+            f"your loss equals {request.loss.name if other else 'the reference'} as it is", cases, "computes"
+        )
+        one = diagnosis("as-the-reference", same)
+        return (replace(one, fix="") if other else one, *modes)
+    if request.old is not None:
+        known = tuple(replace(d, fix="", intend="") for d in diagnose(unaltered, identities, calls))
+        by_old = explained_by_old(failing.observations, request.old.name)
+        unknown = not known or known[0].id == "unexplained"
+        return (*by_old, *modes) if unknown or by_old[0].lead.role == "computes" else (*known, *modes)
     meant = {text.partition("=")[0] for text in request.intended.values()}
     return (*(_without(each, meant) for each in diagnose(unaltered, identities, calls)), *modes)
 

@@ -12,7 +12,6 @@ from nceref.cases.corpus.corpus import designed_inputs, evaluate
 from nceref.cases.corpus.resizing import MOST_FEATURES, MOST_ROWS, Resizing
 from nceref.cases.parametrization import PARAMETRIZATIONS, candidates
 from nceref.cases.records import Probe
-from nceref.diagnosis.intended import intended
 from nceref.errors import TargetError
 from nceref.spec import Array, Parameter, Scalar
 from nceref.tolerance.implementation import FORMATS
@@ -184,7 +183,7 @@ def _probes(request: Request, run: Any, names: Collection[str], dtype: str) -> l
     def probe_of(inputs: Mapping[str, Any], factor: float) -> Probe:
         moved = {n: factor * x if n in names and isinstance(x, float) else x for n, x in inputs.items()}
         answered = evaluate(request.loss, moved, dtype, request.reduction, request.algorithm)
-        return intended(answered, request.intended)
+        return request.answered(answered)
 
     first = next((probe for _, inputs in cases if not (probe := probe_of(inputs, 1.0)).skip), None)
     rest = [] if first is None else [probe_of(first.inputs, factor) for factor in _FACTORS]

@@ -10,8 +10,8 @@ from typing import Any, Literal
 from nceref.targets.frameworks import NAMES
 
 Kind = Literal[
-    "text", "texts", "choice", "formats", "modes", "values", "flag", "integer", "integers", "shape", "number", "inputs",
-    "failures",
+    "target", "text", "texts", "choice", "formats", "modes", "values", "flag", "integer", "integers", "shape", "number",
+    "inputs", "failures",
 ]  # fmt: skip
 
 TARGET = "What is judged"
@@ -85,6 +85,13 @@ OPTIONS = (
         TARGET,
         "Framework of TARGET; default: recognized.",
         choices=NAMES,
+    ),
+    Option(
+        "against",
+        "target",
+        TARGET,
+        "An older program: what it computes is the reference, whatever that is.",
+        metavar="OLD",
     ),
     Option("device", "text", TARGET, "Device, as the framework names it.", default="cpu"),
     Option("suite", "choice", INPUTS, "How many cases.", choices=("quick", "standard", "full"), default="standard"),

@@ -14,6 +14,7 @@ from nceref.output.pages import Page
 from nceref.output.text import harmless
 from nceref.targets.arguments import SUCH_AS
 from nceref.verification import page as layout
+from nceref.verification.cost import compared
 from nceref.verification.report_data import ReportData
 
 CONFORMS, DIFFERS, USAGE, BROKEN_CHECKER, TARGET_FAILED, TOO_LITTLE, INCONCLUSIVE = range(7)
@@ -67,6 +68,8 @@ class Report(ReportData):
         Records of each rank of runs on several, see `nceref.diagnosis.ranks.by_rank.RankRecord`.
     seconds : float
         Duration; in JUnit only, so that equal runs have equal JSON.
+    costs : tuple of (str, mapping)
+        CPU seconds and bytes of a call, of the target and of the older program; in no file, see `seconds`.
     limits : tuple of Diagnosis
         Temperatures below those in use at which the target is not finite, and why, where all else is right.
     """
@@ -140,11 +143,13 @@ def page_of(report: Report, page: Page | None = None) -> Page:
 def verdict_of(report: Report, page: Page | None = None) -> Page:
     """The first part of `page_of`: what was judged, and the verdict."""
     page = page or Page()
-    page.print(f"{report.target} against {report.loss}" if report.loss else report.target, style="bold")
+    held_to = report.environment.get("against", report.loss)
+    page.print(f"{report.target} against {held_to}" if held_to else report.target, style="bold")
     if circumstances := ", ".join(_circumstances(report)):
         page.print(circumstances, style="dim")
-    if words := report.environment.get("containment"):
-        page.print(words, style="dim")
+    for key in ("reference", "containment"):
+        if words := report.environment.get(key):
+            page.print(words, style="dim")
     _print_reason(page, f"{report.verdict.upper()}: {report.reason}", style=_COLORS[report.verdict])
     return page
 
@@ -178,6 +183,8 @@ def rest_of(report: Report, page: Page | None = None, printed: str = "") -> Page
         layout.print_results(page, report.results, _runs(report))
     layout.print_failures(page, report.results, alone=not report.scope.recorded)
     layout.print_terms(page, report.terms)
+    if words := compared(report.costs):
+        page.print(f"\n{words}")
     if report.verdict in ("conforms", "value-only"):
         page.print()
         for line in report.scope.lines():

@@ -30,4 +30,5 @@ class ReportData:
     command: str = ""
     ranks: tuple[Mapping[str, Any], ...] = ()
     seconds: float = 0.0
+    costs: tuple[tuple[str, Mapping[str, float]], ...] = ()
     limits: tuple[Diagnosis, ...] = ()

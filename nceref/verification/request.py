@@ -1,7 +1,7 @@
 """The arguments of `verify`, checked and sorted: the loss, the conventions intended, and how to judge."""
 
 import platform
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from typing import Any
@@ -13,8 +13,9 @@ from nceref.cases.corpus.resizing import NO_RESIZING, Resizing, parse_shape
 from nceref.cases.expected_failures import ExpectedFailure, read_expected_failures
 from nceref.cases.former_ids import current, warn_of_former
 from nceref.cases.parametrization import candidates, described, parse_parametrization
+from nceref.cases.records import Probe
 from nceref.diagnosis.conventions import CONVENTIONS
-from nceref.diagnosis.intended import AXES, intentions
+from nceref.diagnosis.intended import AXES, intended, intentions
 from nceref.diagnosis.ranks.intended import check_gather
 from nceref.engine.arguments import checked_number, converted, integer, one_of
 from nceref.errors import InputError
@@ -33,6 +34,7 @@ from nceref.targets.ranks.options import OPTIONS as OF_RANKS
 from nceref.targets.ranks.options import added, contracts, importable
 from nceref.targets.recorded import RecordedTarget
 from nceref.targets.search import MOST
+from nceref.verification.against import MeasuredReference
 from nceref.verification.modes import MODES
 from nceref.verification.options import BY_NAME, Option
 
@@ -40,6 +42,27 @@ NOT_CONTAINED = (
     "this system starts no processes: the target ran in the one of the checker, without a time limit, and what hangs or"
     " crashes there is not judged, it ends the run"
 )
+
+
+_OF_NEW = ("against", "expected_failures", "require_grad", "explain", "repro", "case")
+"""Options that are about the new program alone."""
+_OF_CALL = ("call", "init", "param", "framework")
+
+
+@dataclass(frozen=True, eq=False)
+class OldProgram:
+    """An older program that a target is held to, with the loss and the options of that."""
+
+    thing: Any
+    loss: str | Loss
+    options: Mapping[str, Any]
+
+    def requests(self, **settings: Any) -> Iterator["Request"]:
+        """Its requests under further settings: called as the target is, then by itself."""
+        like = {name: x for name, x in self.options.items() if name not in _OF_NEW} | settings
+        alone = {name: x for name, x in like.items() if name not in _OF_CALL}
+        for options in (like, alone) if like != alone else (like,):
+            yield request_of(self.thing, self.loss, options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +97,12 @@ class Request:
         Calls of the target that the search for an explanation may take; 0: none is looked for.
     temperatures : float or None
         The lowest temperature that must work; None: the lowest in use.
+    against : OldProgram or None
+        An older program that the target is held to, of which nothing is known yet.
+    old : Request or None
+        The older program, if its own numbers are the reference; `reference` gives a case these.
+    about : mapping
+        Further facts for the report.
     """
 
     thing: Any
@@ -107,6 +136,20 @@ class Request:
     temperatures: float | None = None
     contracts: tuple[Contract, ...] = ()
     added: tuple[str, float] | None = None
+    against: OldProgram | None = None
+    old: "Request | None" = None
+    reference: MeasuredReference | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_the_loss(self) -> bool:
+        """Whether the reference is the loss itself, with no convention and no other program in its place."""
+        return not self.intended and self.reference is None
+
+    def answered(self, probe: Probe) -> Probe:
+        """The case with what the target is held to in place of the loss."""
+        altered = intended(probe, self.intended)
+        return altered if self.reference is None else self.reference(altered)
 
     @property
     def recorded(self) -> RecordedTarget | None:
@@ -132,6 +175,7 @@ def request_of(thing: Any, loss: str | Loss | None, options: Mapping[str, Any]) 
     settings = {name: x for name, x in options.items() if name not in BY_NAME}
     options = {name: x for name, x in options.items() if name in BY_NAME and x is not None}
     thing, name = _target(thing)
+    given, old = {**settings, **options}, options.pop("against", None)
     if is_command(thing):
         refuse_options(options)
     on_ranks = contracts({name: x for name, x in options.items() if name in OF_RANKS})
@@ -148,6 +192,9 @@ def request_of(thing: Any, loss: str | Loss | None, options: Mapping[str, Any]) 
         thing, init = _address(thing, target, own.get("init") or {}, "init" if not own.get("param") else "param")
         own |= {"init": init} if init else {}
         own |= {"framework": options.get("framework") or held.framework, "floats": target.floats}
+    if old is not None:
+        loss = loss or _loss_of_known(old)
+        own["against"] = OldProgram(old, _loss(loss, name), given)
     _must_be_possible(thing, loss, own)
     if own.get("repro") and own.get("calls") == 0:
         msg = "`repro` needs calls to find the smallest failing input, and `calls` is 0: leave out one of the two"
@@ -155,10 +202,10 @@ def request_of(thing: Any, loss: str | Loss | None, options: Mapping[str, Any]) 
     if on_ranks:
         thing = _on_ranks(thing, own, settings)
     declaration = _loss(loss, name)
-    intended = intentions(declaration, settings)
-    check_gather(declaration, intended, on_ranks)
+    meant = intentions(declaration, settings)
+    check_gather(declaration, meant, on_ranks)
     own["param"] = _own_parameters(declaration, own.get("param", {}))
-    rest = {key: value for key, value in settings.items() if key not in intended}
+    rest = {key: value for key, value in settings.items() if key not in meant}
     reduction = rest.pop("reduction", "mean")
     dtypes, cases = own.pop("dtype", ("float64",)), own.pop("case", ())
     checked = _checked(declaration, rest)
@@ -171,7 +218,7 @@ def request_of(thing: Any, loss: str | Loss | None, options: Mapping[str, Any]) 
         checked = {**{name: ... for name in own["inputs"] if name in arrays}, **checked}
     second = None if options.get("added") is None else added(options["added"])
     ways = {"cases": cases, "contracts": on_ranks, "added": second, **own}
-    return Request(thing, name, declaration, checked, intended, reduction, dtypes, **ways)
+    return Request(thing, name, declaration, checked, meant, reduction, dtypes, **ways)
 
 
 def _target(thing: Any) -> tuple[Any, str]:
@@ -188,6 +235,12 @@ def _known(thing: Any, options: Mapping[str, Any]) -> tuple[peer.Peer, peer.Peer
     if type(thing) is not str or options.get("call"):
         return None
     return peer.find(thing)
+
+
+def _loss_of_known(old: Any) -> str | None:
+    """The loss of an older program that is a known target."""
+    known = _known(old, {})
+    return None if known is None else known[1].loss
 
 
 def _address(text: str, target: peer.PeerTarget, init: Mapping[str, Any], option: str) -> tuple[str, Mapping[str, Any]]:
@@ -416,6 +469,8 @@ def environment(request: Request, target: Any, forms: Mapping[str, str] | None =
         facts["arguments"] = ", ".join(filter(None, parts))
         facts |= {"parameters": held} if held else {}
         facts |= {"other_parameters": list(target.others)} if target.others else {}
+        facts |= {"fixed": dict(target.fixed)} if target.fixed else {}
+    facts |= request.about
     if request.contracts:
         facts["ranks"] = ", ".join(each.label for each in request.contracts)
         first = request.contracts[0]

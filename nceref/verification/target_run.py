@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
 from math import lcm
 from typing import Any
 
@@ -12,13 +11,13 @@ from nceref.cases.corpus.files import given_inputs
 from nceref.cases.invariances import check_invariances
 from nceref.cases.judge import REFUSAL, judge
 from nceref.cases.records import Observation, Probe, Result
-from nceref.diagnosis.intended import intended
 from nceref.diagnosis.ranks.intended import GATHER, intended_gather
 from nceref.errors import TargetError
 from nceref.output.words import counted
 from nceref.spec import Scalar
 from nceref.targets.command_line import is_command
 from nceref.targets.ranks.contract import Contract
+from nceref.verification.against import MeasuredReference
 from nceref.verification.measured_parameters import measure_parameters, unmeasured
 from nceref.verification.modes import check_modes, refuse_other_frameworks
 from nceref.verification.request import Request, selected
@@ -111,6 +110,9 @@ def held_runner(request: Request, child: Any = None) -> Iterator[tuple[Request, 
     """The target, ready to run, with the functions of the parameters that it holds; the request says which are left."""
     with ExitStack() as stack:
         run = stack.enter_context(runner_of(request, child))
+        if request.old is not None:
+            old, old_run = stack.enter_context(held_runner(request.old))
+            request = replace(request, reference=MeasuredReference(old.name, old_run))
         # What cannot be is refused before anything is run; the first run comes first.
         for contract in reversed(request.contracts):
             run.use(contract)
@@ -213,7 +215,9 @@ def probes_of(
     wanted = (p for p in probes if p.id in chosen and (contract is None or _shared(p, setup)))
     gather = request.intended.get(GATHER)
     between = (p if contract is None or gather is None else intended_gather(p, contract, gather) for p in wanted)
-    return tuple(intended(p, request.intended) for p in between)
+    if request.reference is not None and contract is not None:
+        request.reference.run.use(contract)
+    return tuple(map(request.answered, between))
 
 
 def _shared(probe: Probe, setup: RunSetup) -> bool:
@@ -231,10 +235,10 @@ def run_target(request: Request, setup: RunSetup, run: Any, on_progress: Callabl
     refuse_other_frameworks(request.modes, run.target.framework)
     observations = observed(request, setup, run, on_progress)
     results = [result for o in observations for result in judge(o)]
-    altered = partial(intended, conventions=request.intended) if request.intended else None
+    altered = None if request.is_the_loss else request.answered
     results += check_invariances(observations, run if request.recorded is None else None, altered)
     # The sum of a batch is no sum of its shards' sums under every contract.
-    plain = not request.intended and setup.contract is None
+    plain = request.is_the_loss and setup.contract is None
     # On ranks every program of JAX is compiled.
     without = () if setup.contract is None else ("jit",)
     if request.recorded is None:

@@ -23,11 +23,13 @@ from nceref.targets.search import NONE, Search
 from nceref.tolerance import Bounds
 from nceref.verification import report as codes
 from nceref.verification.adapters import adapted, called_wrongly, layers
+from nceref.verification.against import facts_of, no_reference, settings_of
+from nceref.verification.cost import costs_of
 from nceref.verification.explain import ExplainedDifference, explain, without_answer
 from nceref.verification.limits import limited_cases, limits_of, mark_limits
 from nceref.verification.modes import modes_of
 from nceref.verification.report import Report
-from nceref.verification.request import Request, environment, recorded_request, request_of
+from nceref.verification.request import OldProgram, Request, environment, recorded_request, request_of
 from nceref.verification.scope import Scope, scope_of
 from nceref.verification.target_run import (
     TargetRun,
@@ -158,6 +160,7 @@ class _Wished:
     training: bool = True
     diagnose: bool = True
     on_verdict: Callable[[Report], Any] | None = None
+    costs: bool = False
 
 
 def verify_with(
@@ -185,6 +188,8 @@ def verify_with(
 
 
 def _verified(request: Request, on_progress: Callable[..., Any] | None, child: Any, wished: _Wished) -> Report:
+    if request.against is not None:
+        return _against(request, request.against, on_progress, child, wished)
     begin, is_called_wrongly = perf_counter(), False
     if replaced := replaced_functions():
         return _error(request, codes.BROKEN_CHECKER, _distrust(request, replaced))
@@ -194,6 +199,8 @@ def _verified(request: Request, on_progress: Callable[..., Any] | None, child: A
             runs = [run_target(held, setup, run, on_progress) for setup in setups_of(held)]
             runs = _mixed(held, run, runs) if held.added else runs
             report = _report(held, run, runs, wished)
+            if wished.costs and report.results:
+                report = replace(report, costs=((request.name, costs_of(held, run)),))
         is_called_wrongly = report.exit_code == codes.TARGET_FAILED and called_wrongly(report.results)
     except LackingInputError as error:
         # What the target takes is handed over, and the report says that it was; unless no case has it all.
@@ -210,6 +217,49 @@ def _verified(request: Request, on_progress: Callable[..., Any] | None, child: A
     if is_called_wrongly and wished.measure and not is_command(request.thing):
         report = _with_call(request, report, child, wished)
     return replace(report, seconds=perf_counter() - begin)
+
+
+def _against(
+    request: Request, program: OldProgram, on_progress: Callable[..., Any] | None, child: Any, wished: _Wished
+) -> Report:
+    """The report of a target against an older program: as what this is found to be, or beside its own numbers."""
+    begin = perf_counter()
+    try:
+        old, report = _judged_old(program, _Wished(measure=False, training=False, costs=wished.diagnose))
+    except TargetError as error:
+        return _error(request, codes.TARGET_FAILED, str(error))
+    exact, constants = report.exit_code != codes.DIFFERS, report.environment.get("fixed", {})
+    new = replace(
+        request,
+        settings={**old.settings, **constants},
+        intended=old.intended,
+        reduction=old.reduction,
+        against=None,
+        old=None if exact else old,
+        about=facts_of(report, old.name, exact),
+    )
+    found = _verified(new, on_progress, child, replace(wished, costs=wished.diagnose))
+    return replace(found, costs=(*found.costs, *report.costs), seconds=perf_counter() - begin)
+
+
+def _judged_old(program: OldProgram, wished: _Wished) -> tuple[Request, Report]:
+    """An older program as it can be called, and its report, under settings that make it conform if there are any.
+
+    Raises `TargetError` where it is no reference.
+    """
+    for old in program.requests():
+        report = _verified(old, None, None, wished)
+        if not (trouble := no_reference(report)):
+            break
+    else:
+        msg = f"{old.name} is no reference: {trouble}"
+        raise TargetError(msg)
+    if report.exit_code == codes.DIFFERS and (named := settings_of(report)):
+        under = next(r for r in program.requests(**named) if (r.call, r.init) == (old.call, old.init))
+        again = _verified(under, None, None, wished)
+        if again.exit_code != codes.DIFFERS:
+            return under, again
+    return old, report
 
 
 def _with_inputs(request: Request, names: Iterable[str]) -> Request:
@@ -318,7 +368,8 @@ def _report(request: Request, run: Any, runs: Sequence[TargetRun], wished: _Wish
     if not request.calls:
         return replace(report, search=NONE)
     _announce(report, wished)
-    steps = partial(explain, request, run, runs, search, wished.measure and differs, wished.training and differs)
+    measure, training = (wish and differs and request.old is None for wish in (wished.measure, wished.training))
+    steps = partial(explain, request, run, runs, search, measure, training)
     explained = _explained(report, search, steps, keep=wished.on_verdict is not None)
     if limited and not compared:
         return replace(explained, diagnosis=(), limits=limits_of(request, explained.diagnosis, runs))

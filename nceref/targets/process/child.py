@@ -99,6 +99,10 @@ class ChildRunner:
         """The outcome of a program that gives this answer, through arrays and gradients of the same framework."""
         return self.call(call_request(probe, self._device), answer=answer)
 
+    def processes(self) -> tuple[int, ...]:
+        """The processes in which the target runs; empty where the system does not tell them."""
+        return tree.processes(self._process.pid, self._mark, self._born) if tree.AVAILABLE else ()
+
     def start(self) -> None:
         """Start the process and wait until the target is loaded.
 

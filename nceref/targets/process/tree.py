@@ -66,6 +66,11 @@ def end_tree(root: int, mark: str, born: int = 0, looks: int = 1) -> tuple[int, 
     return tuple(sorted(pid for pid in _theirs(root, mark, born) | _living(killed) if pid > 0))
 
 
+def processes(root: int, mark: str, born: int) -> tuple[int, ...]:
+    """The living processes below a process and those that have the mark; the arguments are those of `end_tree`."""
+    return tuple(sorted(pid for pid in _theirs(root, mark, born) if pid > 0))
+
+
 def birth(pid: int) -> int:
     """The time at which a process began, in ticks since the system did; 0 if there is no such process."""
     entry = _entry(pid)

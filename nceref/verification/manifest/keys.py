@@ -69,7 +69,7 @@ def table_schema(keys: Mapping[str, Kind], needed: Sequence[str] = ()) -> dict[s
 
 NEEDED, NEEDED_OF_FAILURE = ("target",), ("id", "reason")
 _KINDS = {
-    **dict.fromkeys(("text", "choice", "inputs"), _TEXT),
+    **dict.fromkeys(("target", "text", "choice", "inputs"), _TEXT),
     **dict.fromkeys(("formats", "modes"), _TEXTS),
     **dict.fromkeys(("integers", "shape"), _INTEGERS),
     "integer": _INTEGER,

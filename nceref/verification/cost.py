@@ -1,0 +1,74 @@
+"""The time and the memory that programs take for one large batch, as ratios."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from nceref.cases.corpus.corpus import designed_inputs
+from nceref.cases.corpus.resizing import Resizing
+from nceref.cases.records import Probe
+from nceref.diagnosis.gaps import listed
+from nceref.verification.request import Request
+
+ROWS, FEATURES = 1024, 128
+"""Sizes of the batch: products of rows take most of the time of a program with in-batch negatives."""
+_CALLS = 5
+_TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+
+
+def costs_of(request: Request, run: Any) -> dict[str, float]:
+    """CPU seconds of a call, and bytes at its peak; empty where a call fails, or the system does not tell them."""
+    if not os.access("/proc/self/clear_refs", os.W_OK) or request.contracts or request.isolate:
+        return {}
+    small, large = _probes(request, run)
+    # What is loaded at the first call is no cost of it.
+    if run(small).trouble:
+        return {}
+    pids = run.processes()
+    before = sum(_bytes(pid, "VmRSS") for pid in pids)
+    for pid in pids:
+        Path(f"/proc/{pid}/clear_refs").write_text("5", encoding="ascii")
+    if run(large).trouble:
+        return {}
+    memory = sum(_bytes(pid, "VmHWM") for pid in pids) - before
+    return {"CPU time": median(_seconds(run, large) for _ in range(_CALLS)), "peak memory": float(memory)}
+
+
+def compared(costs: Sequence[tuple[str, Mapping[str, float]]]) -> str:
+    """The sentence about the cost of a program in units of the second one's; empty where not both are known."""
+    if len(costs) != 2 or not all(each for _, each in costs):
+        return ""
+    (_, new), (name, old) = costs
+    words = [f"{new[what] / old[what]:.2g} times its {what}" for what in old if old[what] > 0]
+    return f"cost of a call with {ROWS} rows of {FEATURES} features, in units of {name}: {listed(words)}"
+
+
+def _probes(request: Request, run: Any) -> tuple[Probe, Probe]:
+    """A small case, with which a program gets ready, and the large one."""
+    dtype = request.dtypes[0]
+    made = []
+    for sizes in (request.resizing, Resizing(1, ROWS, FEATURES)):
+        about = (request.loss, request.settings, "quick", dtype, request.seed, run.target.fixed, run.forms, sizes)
+        _, inputs = next(iter(designed_inputs(*about)))
+        made.append(Probe("cost", request.loss, inputs, dtype, request.reduction))
+    return made[0], made[1]
+
+
+def _seconds(run: Any, probe: Probe) -> float:
+    pids = run.processes()
+    before = sum(map(_ticks, pids))
+    run(probe)
+    return (sum(map(_ticks, pids)) - before) / _TICKS
+
+
+def _ticks(pid: int) -> int:
+    """The CPU time of a process in ticks."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def _bytes(pid: int, key: str) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").splitlines()
+    return next((1024 * int(line.split()[1]) for line in lines if line.startswith(f"{key}:")), 0)
