@@ -227,7 +227,7 @@ def too_few_checks(entry: ManifestTarget, report: Report) -> list[str]:
     lost = lost_checks(entry.checks, made) if report.exit_code == TOO_LITTLE else {}
     if not lost:
         return []
-    parts = []
+    parts: list[str] = []
     for kind in lost:
         written, now = entry.checks[kind], made.get(kind, 0)
         why = why_lost(kind, report.results, written - now)
