@@ -20,7 +20,7 @@ PAGE = (ROOT / "docs/tutorials/maintainers.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```text\n(\$ cd [^\n]*\n)?\$ ([^\n]*)\n(.*?)```", PAGE, re.DOTALL)
 OUTPUTS = {command: shown for _, command, shown in BLOCKS}
 (DIFF,) = re.findall(r"```diff\n--- (\S+)\n(.*?)```", PAGE, re.DOTALL)
-INIT, VERIFY, TESTS, BROKEN, BROKEN_TEST = OUTPUTS
+INIT, VERIFY, TESTS, BROKEN, BROKEN_TEST, LOST = OUTPUTS
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 PLUGIN = "nceref.verification.manifest.pytest_plugin"
 
@@ -79,6 +79,17 @@ def test_a_loss_that_breaks_is_named_with_what_explains_it(run, project):
     assert_prints(BROKEN, out)
 
 
+def test_a_loss_that_no_longer_returns_its_gradients_does_not_pass(run, project):
+    path = project / "twelve_losses" / "towers.py"
+    text = path.read_text()
+    alone = re.sub(r"    return value, \{.*?\n    \}", "    return value", text, count=1, flags=re.DOTALL)
+    assert alone != text
+    path.write_text(alone)
+    status, out, _ = run(*shlex.split(LOST)[1:])
+    assert status == 5
+    assert_prints(LOST, out)
+
+
 def test_excerpts_of_the_finished_manifest_stand_in_it():
     blocks = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     finished = (PROJECT / "nceref.toml").read_text()
@@ -96,6 +107,8 @@ def test_the_package_is_recognized_and_two_decisions_make_the_finished_manifest(
     decided = {name for name, table in finished.items() if table != fresh[name]}
     assert decided == {"clip_loss", "momentum_loss"}
     del finished["clip_loss"]["expected_failures"], finished["momentum_loss"]["set"]
+    # Of what passes only by the decision, init wrote none.
+    del finished["clip_loss"]["checks"], finished["momentum_loss"]["checks"]
     assert finished == fresh
 
 

@@ -19,7 +19,7 @@ Exit status
   3  the checker failed its own test: a wrong answer passed
   4  the target could not be loaded, or no case could be run; a program of
      another language gave no answer on some case
-  5  nothing or too little was executed
+  5  nothing or too little was executed, or fewer checks than the manifest has
   6  inconclusive: nothing failed, but the bounds are too wide to catch bugs
   Several targets end with the worst status; from the worst: 3, 4, 1, 5, 6, 0.
 
@@ -37,7 +37,7 @@ _OWN_GROUPS = {
     TARGET: ("--loss", "--set"),
     INPUTS: ("--list-cases",),
     REPORT: ("--json", "--html", "--junit", "--repro", "--conventions"),
-    "Many targets": ("--manifest", "--only", "--markdown", "--badge", "--all", "--checkout"),
+    "Many targets": ("--manifest", "--only", "--markdown", "--badge", "--update-checks", "--all", "--checkout"),
 }
 """Options of the command alone, by their heading in its help."""
 _TITLES = (TARGET, INPUTS, REPORT, RUN, "Many targets", RANKS)
@@ -89,6 +89,12 @@ def _one_target(context: click.Context, parameter: click.Parameter, words: tuple
 )
 @click.option(
     "--badge", "badge_file", metavar="FILE", type=output_file, help="Write how many of them pass, as a small SVG."
+)
+@click.option(
+    "--update-checks",
+    is_flag=True,
+    default=None,
+    help="Write into the manifest how many checks each target has; later runs must not have fewer.",
 )
 @click.option("--conventions", is_flag=True, help="List the known bugs and conventions, and exit.")
 @click.option("--all", "everything", is_flag=True, help="Audit the known targets that are installed.")

@@ -13,13 +13,13 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
-def out_of(part: int, whole: int, noun: str) -> str:
+def out_of(part: int, whole: int, noun: str, plural: str = "") -> str:
     """The number of a part among a whole, in words.
 
     >>> out_of(3, 14, "case"), out_of(1, 1, "case"), out_of(0, 1, "case")
     ('3 of 14 cases', 'the only case', '0 of 1 case')
     """
-    return f"the only {noun}" if part == whole == 1 else f"{part:,} of {counted(whole, noun)}"
+    return f"the only {noun}" if part == whole == 1 else f"{part:,} of {counted(whole, noun, plural)}"
 
 
 def alike(name: str, known: Iterable[str], cutoff: float = 0.6) -> list[str]:

@@ -19,6 +19,11 @@ WORST_FIRST = (
 """Exit codes: that of several reports is the first that one of them has."""
 
 
+def is_worse(code: int, other: int) -> bool:
+    """Whether an exit code comes before another one where there are several."""
+    return WORST_FIRST.index(code) < WORST_FIRST.index(other)
+
+
 def worst(reports: Sequence[Report]) -> int:
     """The exit code of several reports; of none, that of too little."""
     return min((report.exit_code for report in reports), key=WORST_FIRST.index, default=codes.TOO_LITTLE)

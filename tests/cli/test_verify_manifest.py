@@ -219,3 +219,77 @@ expected_failures = [{id = ["*/value", "*/identity*"], reason = "Twice.", link =
     text = " ".join(out.split())
     assert text.count("results fail as expected, `*/value`, `*/identity*`: Twice, https://e.org") == 1
     assert text.count("Twice") == 1
+
+
+COUNTED = """\
+# Ours.
+[[target]]
+target = "losses.py:info_nce"
+loss = "info_nce"  # of CPC
+suite = "quick"
+
+[[target]]
+target = "losses.py:doubled" # wrong
+loss = "info_nce"
+suite = "quick"
+calls = 0
+checks = {gradients = 3}
+"""
+MADE = "checks = {values = 28, identities = 3, modes = 5}"
+
+
+@pytest.mark.machine
+def test_the_numbers_of_checks_are_written_for_what_passes_and_hold_later_runs(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("losses.py").write_text(LOSSES)
+    Path("nceref.toml").write_text(COUNTED)
+    # What differs goes on differing, and its numbers stay.
+    status, out, err = run("verify", "--update-checks")
+    assert status == 1
+    assert err.splitlines() == [
+        "nceref.toml:7: doubled does not pass: its `checks` are not written",
+        "wrote nceref.toml",
+    ]
+    assert out.endswith("\nchecks: 56 values, 6 identities, 9 modes\n1 of 2 targets passes\n")
+    text = Path("nceref.toml").read_text()
+    assert text == COUNTED.replace('suite = "quick"\n', f'suite = "quick"\n{MADE}\n', 1)
+    # Others are neither run nor written.
+    status, out, err = run("verify", "--update-checks", "--only", "info_nce", "--markdown", "-")
+    assert (status, err) == (0, "nceref.toml has these numbers of checks already\n")
+    assert out.splitlines()[2] == "checks: 28 values, 3 identities, 5 modes"
+    assert Path("nceref.toml").read_text() == text
+    Path("nceref.toml").write_text(text.replace("identities = 3", "gradients = 84, identities = 4"))
+    status, out, err = run("verify", "--only", "info_nce", "--json", "made.json", "--html", "made.html")
+    assert status == 5
+    sentence = (
+        "nceref.toml:6: 84 gradients were judged when the manifest was written, now 0 (skipped: the target returns no"
+    )
+    assert sentence in " ".join(out.split())
+    content = json.loads(Path("made.json").read_text())
+    check_schema(content)
+    (target,) = content["targets"]
+    assert content["checks"] == target["checks"] == {"values": 28, "identities": 3, "modes": 5}
+    assert target["least_checks"] == {"values": 28, "gradients": 84, "identities": 4, "modes": 5}
+    assert target["problems"][0].startswith(sentence)
+    assert "0 of 84 gradients and 3 of 4 identities of the manifest were judged" in Path("made.html").read_text()
+    # If it is meant, the numbers are those of today again.
+    assert run("verify", "--only", "info_nce", "--update-checks")[0] == 0
+    assert Path("nceref.toml").read_text() == text
+    assert run("verify", "--only", "info_nce")[0] == 0
+
+
+def test_numbers_of_checks_that_cannot_be_written_are_refused_before_anything_runs(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("losses.py").write_text("raise RuntimeError\n")
+    text = COUNTED + "[target.set]\n"
+    Path("nceref.toml").write_text(text.replace("checks = {gradients = 3}", "checks.gradients = 3"))
+    status, out, err = run("verify", "--update-checks")
+    assert (status, out) == (2, "")
+    assert (
+        "nceref.toml:12: --update-checks writes `checks` as a line below [[target]]; write checks = {} yourself" in err
+    )
+    status, out, err = run("verify", "--update-checks", "losses.py:info_nce", "--loss", "info_nce")
+    assert (status, out) == (2, "")
+    assert "--update-checks is for the targets of a manifest; leave out --update-checks, or TARGET and --all" in err
+    status, out, err = run("verify", "--update-checks", "--markdown", "nceref.toml")
+    assert (status, "--markdown and --update-checks are the same file, nceref.toml; name two" in err) == (2, True)

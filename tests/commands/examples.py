@@ -328,12 +328,13 @@ EXAMPLES = (
         " --markdown made.md --badge made.svg",
         json="made.json",
         keys={
-            "": "exit_code, left_out, manifest, nceref, schema, targets",
-            "targets[]": "exit_code, expected_failures, line, name, problems, report, verdict",
+            "": "checks, exit_code, left_out, manifest, nceref, schema, targets",
+            "targets[]": "checks, exit_code, expected_failures, least_checks, line, name, problems, report, verdict",
             "targets[].expected_failures[]": "diagnosis, failed, id, line, link, reason, strict",
             "targets[].report": REPORT[""],
         },
     ),
+    Example("verify --update-checks --only doubled"),
     Example("verify --all --suite quick --dtype float64 --checkout supcontrast=. --html made.html"),
     Example(
         "verify --all --json made.json --checkout supcontrast=.",

@@ -11,8 +11,9 @@ from nceref.verification.conformance.check import Check, ExpectedOutcome, checks
 from nceref.verification.conformance.group import CheckGroup, grouped
 from nceref.verification.conformance.verification import verification_of
 from nceref.verification.manifest.read import Manifest, ManifestTarget, line_of
-from nceref.verification.manifest.run import command_of, missing_package, outdated, report_of
-from nceref.verification.report import BROKEN_CHECKER, TARGET_FAILED, Report
+from nceref.verification.manifest.run import command_of, missing_package, outdated, report_of, too_few_checks
+from nceref.verification.report import BROKEN_CHECKER, TARGET_FAILED, TOO_LITTLE, Report
+from nceref.verification.several_reports import is_worse
 
 _LISTED = ExpectedOutcome(listed=True)
 
@@ -67,7 +68,8 @@ def _of_problems(name: str, problems: tuple[str, ...]) -> Iterator[ManifestCheck
 def _of_target(manifest: Manifest, entry: ManifestTarget) -> Iterator[ManifestCheck]:
     assert entry.target is not None
     if why := missing_package(entry):
-        yield ManifestCheck(f"{entry.name}-{Check('')}", entry.line, entry.name, partial(_skip, why))
+        left_out = partial(_check_numbers, entry) if entry.checks else partial(_skip, why)
+        yield ManifestCheck(f"{entry.name}-{Check('')}", entry.line, entry.name, left_out)
         return
     try:
         *own, whole = [replace(check, expectation=_LISTED) for check in checks(entry.target)]
@@ -77,6 +79,9 @@ def _of_target(manifest: Manifest, entry: ManifestTarget) -> Iterator[ManifestCh
     tests: list[CheckGroup | Check] = [*grouped(own, command=command_of(manifest, entry.name)), whole]
     for check in tests:
         yield ManifestCheck(f"{entry.name}-{check}", entry.line, entry.name, partial(check, entry.target))
+    if entry.checks:
+        numbers = partial(_check_numbers, entry)
+        yield ManifestCheck(f"{entry.name}-checks", line_of(entry.place("checks")), entry.name, numbers)
     for id in entry.ids:
         line = line_of(entry.place_of(id))
         run = partial(_check_expected_failure, entry, id)
@@ -100,6 +105,17 @@ def _report(entry: ManifestTarget) -> Report:
 
 def _fail_unloaded(entry: ManifestTarget) -> None:
     raise AssertionError(_report(entry).reason)
+
+
+def _check_numbers(entry: ManifestTarget) -> None:
+    import pytest
+
+    report = _report(entry)
+    if sentences := too_few_checks(entry, report):
+        raise AssertionError("\n".join([report.reason, *sentences]))
+    if is_worse(report.exit_code, TOO_LITTLE):
+        # The other checks fail with that.
+        pytest.skip(report.reason)
 
 
 def _check_expected_failure(entry: ManifestTarget, id: str) -> None:

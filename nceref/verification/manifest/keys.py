@@ -10,6 +10,7 @@ from nceref.output import files
 from nceref.output.schema import fits
 from nceref.output.text import printable, shown
 from nceref.output.words import alike, as_code, did_you_mean
+from nceref.verification.manifest.counts import KINDS
 from nceref.verification.options import KEYS as OPTIONS
 
 
@@ -45,6 +46,8 @@ OF_FAILURE: dict[str, Kind] = {
     "diagnosis": Kind("the id of a convention, see `nceref tables conventions`", {"enum": list(CONVENTIONS)}),
 }
 """Of an expected failure."""
+OF_CHECKS = dict.fromkeys(KINDS, Kind("a number of checks, 0 or more", {"type": "integer", "minimum": 0}))
+"""Of the table ``checks``."""
 
 
 def table_schema(keys: Mapping[str, Kind], needed: Sequence[str] = ()) -> dict[str, Any]:
@@ -85,9 +88,11 @@ KEYS: dict[str, Kind] = {
     "set": _TABLE,
     **{key: _KINDS[option.kind] for key, option in OPTIONS.items()},
     "needs": _TEXTS,
+    # What is wrong within the table is said of each.
+    "checks": Kind("a table, such as {values = 28, gradients = 84}", {"type": "object"}),
 }
 """Of a table ``[[target]]``: what each must be."""
-DEFAULTS = {key: kind for key, kind in KEYS.items() if key not in ("name", "target", "expected_failures")}
+DEFAULTS = {key: kind for key, kind in KEYS.items() if key not in ("name", "target", "expected_failures", "checks")}
 """Of the table ``[defaults]``: keys that every target has, unless it has its own."""
 
 
@@ -99,7 +104,8 @@ def manifest_schema() -> dict[str, Any]:
     dict
     """
     failures = Kind(TABLES.words, {"type": "array", "items": table_schema(OF_FAILURE, NEEDED_OF_FAILURE)})
-    one = table_schema({**KEYS, "expected_failures": failures}, NEEDED)
+    checks = Kind(KEYS["checks"].words, table_schema(OF_CHECKS))
+    one = table_schema({**KEYS, "expected_failures": failures, "checks": checks}, NEEDED)
     targets = {"type": "array", "minItems": 1, "items": one}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -12,6 +12,7 @@ from nceref.output.pages import Page
 from nceref.output.text import harmless
 from nceref.output.words import as_code, counted
 from nceref.verification import report as codes
+from nceref.verification.manifest.counts import in_words, total
 from nceref.verification.manifest.read import Manifest, line_of
 from nceref.verification.manifest.run import ManifestResult, tally
 from nceref.verification.report import page_of as report_page
@@ -55,8 +56,17 @@ def page_of(results: Sequence[ManifestResult], apart: Mapping[str, str] = NONE, 
         page.print("\ntargets that pass are shown in one line; --only NAME shows the report of one", style="dim")
     if unjudged := sum(each.report.verdict == "value-only" for each in results):
         page.print(f"\n{counted(unjudged, 'target returns', 'targets return')} no gradients: values alone were judged")
-    page.print(f"\n{tally(results)}", style="bold")
+    page.print()
+    if made := _checks(results):
+        page.print(made)
+    page.print(tally(results), style="bold")
     return page
+
+
+def _checks(results: Sequence[ManifestResult]) -> str:
+    """How many checks of each kind were made of all targets; empty where none was."""
+    made = total(result.checks for result in results)
+    return f"checks: {in_words(made)}" if made else ""
 
 
 def _as_expected(result: ManifestResult) -> Iterator[str]:
@@ -86,7 +96,8 @@ def markdown(results: Sequence[ManifestResult], apart: Mapping[str, str] = NONE)
         for id, count in result.as_expected.items()
     ]
     problems = [f"- {_line(problem)}" for result in results for problem in result.problems]
-    parts = [f"{tally(results)} (nceref {__version__})", "", table]
+    made = [_checks(results), ""] if _checks(results) else []
+    parts = [f"{tally(results)} (nceref {__version__})", "", *made, table]
     missing = [f"- {_line(why)}" for why in apart.values()]
     for title, section in (("Expected failures", expected), ("Not judged", missing), ("To fix", problems)):
         parts += ["", f"### {title}", "", *section] if section else []
@@ -129,6 +140,7 @@ def record(manifest: Manifest, results: Sequence[ManifestResult], apart: Mapping
         "nceref": __version__,
         "manifest": manifest.path,
         "exit_code": exit_code(results),
+        "checks": total(result.checks for result in results),
         "targets": [_target_record(result) for result in results],
         "left_out": [{"name": name, "reason": why} for name, why in apart.items()],
     }
@@ -141,6 +153,8 @@ def _target_record(result: ManifestResult) -> dict[str, Any]:
         "line": entry.line,
         "verdict": result.report.verdict,
         "exit_code": result.report.exit_code,
+        "checks": result.checks,
+        "least_checks": dict(entry.checks),
         "expected_failures": [
             {"id": id, "line": line_of(entry.place_of(id)), **asdict(failure), "failed": counts.get(id, 0)}
             for id, failure in entry.expected.items()

@@ -16,7 +16,7 @@ from nceref.output.text import printable, shown
 from nceref.output.words import alike, did_you_mean
 from nceref.verification.conformance.target import Target
 from nceref.verification.manifest.expected_failures import read_failures
-from nceref.verification.manifest.keys import DEFAULTS, KEYS, NEEDED, TABLES, kind, no_key, wrong_keys
+from nceref.verification.manifest.keys import DEFAULTS, KEYS, NEEDED, OF_CHECKS, TABLES, kind, no_key, wrong_keys
 from nceref.verification.manifest.toml_lines import TomlLines
 from nceref.verification.options import BY_NAME
 from nceref.verification.options import KEYS as OPTIONS
@@ -32,6 +32,11 @@ def line_of(place: str) -> int:
     12
     """
     return int(place.rpartition(":")[2] or 1)
+
+
+def prefix_of(path: str) -> tuple[str, ...]:
+    """The keys of the table that a manifest is in its file."""
+    return ("tool", "nceref") if Path(path).name == PROJECT else ()
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,11 @@ class ManifestTarget:
         return place.rpartition(":")[0], line_of(place)
 
     @property
+    def checks(self) -> Mapping[str, int]:
+        """The least numbers of checks by kind; empty where the table has none."""
+        return _tables(self.table.get("checks"))
+
+    @property
     def ids(self) -> list[str]:
         """The patterns of the expected failures, in their order in the file."""
         return list(self.expected)
@@ -87,11 +97,12 @@ class ManifestTarget:
 
 @dataclass(frozen=True)
 class Manifest:
-    """A manifest that was read: its path, its targets, and what is wrong beside them."""
+    """A manifest that was read: its path, its targets, what is wrong beside them, and its text."""
 
     path: str
     targets: tuple[ManifestTarget, ...]
     problems: tuple[str, ...] = ()
+    text: str = field(default="", repr=False)
 
     def chosen(self, only: Sequence[str] = ()) -> tuple[ManifestTarget, ...]:
         """The targets of these names, in the order of the file; all of them for no name.
@@ -159,7 +170,7 @@ def read_manifest(path: str | os.PathLike[str], option: str = "--manifest") -> M
     """
     path = os.fspath(path)
     text, content = _parsed(path, option)
-    prefix: tuple[str, ...] = ("tool", "nceref") if Path(path).name == PROJECT else ()
+    prefix = prefix_of(path)
     named, lines = printable(path), TomlLines(text)
     for key in prefix:
         content = _tables(content.get(key))
@@ -183,7 +194,7 @@ def read_manifest(path: str | os.PathLike[str], option: str = "--manifest") -> M
         _entry({**defaults, **table}, Path(path).parent, partial(_place, place, i, table, defaults))
         for i, table in enumerate(tables)
     ]
-    return Manifest(path, tuple(_with_unique_names(entries)), (*unknown, *wrong))
+    return Manifest(path, tuple(_with_unique_names(entries)), (*unknown, *wrong), text)
 
 
 _TABLES = ("target", "defaults")
@@ -232,6 +243,7 @@ def _entry(table: Mapping[str, Any], folder: Path, place: Callable[..., str]) ->
     expected = read_failures(table, place)
     problems = [*wrong_keys(table, KEYS, "a target", NEEDED, place), *expected.problems]
     problems += _wrong_settings(table, place)
+    problems += wrong_keys(_tables(table.get("checks")), OF_CHECKS, "`checks`", (), partial(place, "checks"))
     function = _from(folder, table["target"]) if KEYS["target"].fits(table.get("target")) else ""
     name = (
         table["name"]

@@ -13,9 +13,11 @@ from nceref.output.text import printable, shown
 from nceref.output.words import alike, as_code, counted, did_you_mean, out_of
 from nceref.targets.peers.peer import installed_version, peers
 from nceref.verification.conformance.verification import TargetVerification
+from nceref.verification.manifest.counts import KINDS, count_checks, lost_checks, why_lost
 from nceref.verification.manifest.expected_failures import listed
 from nceref.verification.manifest.read import FILE, Manifest, ManifestTarget
-from nceref.verification.report import CONFORMS, TARGET_FAILED, Report, as_of_manifest
+from nceref.verification.report import CONFORMS, TARGET_FAILED, TOO_LITTLE, Report, as_of_manifest
+from nceref.verification.several_reports import is_worse
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,11 @@ class ManifestResult:
     problems: tuple[str, ...] = ()
 
     @property
+    def checks(self) -> dict[str, int]:
+        """How many checks of each kind were made."""
+        return count_checks(self.report.results)
+
+    @property
     def as_expected(self) -> dict[str, int]:
         """How many results fail as each pattern of the expected failures has it, where any does."""
         outdated = {r.id for r in self.report.results if r.quantity == OUT_OF_DATE}
@@ -44,7 +51,7 @@ class ManifestResult:
 
 
 def left_out(manifest: Manifest, only: Sequence[str] = ()) -> dict[str, str]:
-    """The targets that are not judged, as a package that they need is not installed.
+    """The targets that are not judged, as a package that they need is not installed; with ``checks`` they must be.
 
     Parameters
     ----------
@@ -62,7 +69,7 @@ def left_out(manifest: Manifest, only: Sequence[str] = ()) -> dict[str, str]:
     InputError
         For a name in `only` that no target has.
     """
-    return {entry.name: why for entry in manifest.chosen(only) if entry.target and (why := missing_package(entry))}
+    return {e.name: why for e in manifest.chosen(only) if e.target and not e.checks and (why := missing_package(e))}
 
 
 def missing_package(entry: ManifestTarget) -> str:
@@ -111,7 +118,9 @@ def verify_manifest(
     if manifest.problems:
         first = manifest.problems[0].partition(": ")[0]
         entries = (*entries, ManifestTarget(manifest.path, None, {}, manifest.problems, lambda *keys: first))
-    verifications = [TargetVerification(e.target, e.target.options) if e.target else None for e in entries]
+    verifications = [
+        TargetVerification(e.target, e.target.options) if e.target and not missing_package(e) else None for e in entries
+    ]
     # All of them before the first one ends its process.
     refused = [_refusal(entry, each) for entry, each in zip(entries, verifications, strict=True)]
     results = []
@@ -121,7 +130,7 @@ def verify_manifest(
         if report.exit_code == TARGET_FAILED:
             problems = entry.problems or (report.reason,)
         else:
-            problems = tuple(outdated(entry, report).values())
+            problems = (*outdated(entry, report).values(), *too_few_checks(entry, report))
         report = replace(report, target=_called(entry, report), command=command)
         results.append(ManifestResult(entry, report, problems))
         if on_progress is not None:
@@ -160,6 +169,8 @@ def _refusal(entry: ManifestTarget, verification: TargetVerification | None) -> 
 def report_of(entry: ManifestTarget, verification: TargetVerification | None, refused: str = "") -> Report:
     """The report of a target; of one that cannot be run, one that says why, with file and line.
 
+    A good verdict from fewer checks than the table has is one that too little was executed.
+
     Parameters
     ----------
     entry : ManifestTarget
@@ -172,16 +183,58 @@ def report_of(entry: ManifestTarget, verification: TargetVerification | None, re
     -------
     Report
     """
+    target = entry.target
+    name, loss = (str(target.function), target.loss) if target else (entry.name, "")
+    if target and not refused and (why := missing_package(entry)):
+        return _counted(entry, Report(printable(name), loss, "inconclusive", TOO_LITTLE, why))
     if verification is not None and not refused:
         try:
             report = as_of_manifest(verification.report)
-            placed = report.exit_code == TARGET_FAILED
-            return replace(report, reason=f"{entry.place('target')}: {report.reason}") if placed else report
+            if report.exit_code == TARGET_FAILED:
+                return replace(report, reason=f"{entry.place('target')}: {report.reason}")
+            return _counted(entry, report)
         except NcerefError as error:
             refused = f"{_place_of(entry, str(error))}: {error}"
-    target = entry.target
-    name, loss = (str(target.function), target.loss) if target else (entry.name, "")
     return Report(printable(name), loss, "error", TARGET_FAILED, refused)
+
+
+def _counted(entry: ManifestTarget, report: Report) -> Report:
+    """The report, or where it is no worse that too little was executed, as the table has more checks."""
+    lost = lost_checks(entry.checks, count_checks(report.results))
+    if not lost or is_worse(report.exit_code, TOO_LITTLE):
+        return report
+    judged = f"{' and '.join(lost.values())} of the manifest were judged"
+    # Of two reasons, its own comes first.
+    own = f"{report.reason}; " if report.exit_code == TOO_LITTLE else "too little was executed: "
+    return replace(report, verdict="inconclusive", exit_code=TOO_LITTLE, reason=f"{own}{judged}")
+
+
+def too_few_checks(entry: ManifestTarget, report: Report) -> list[str]:
+    """The sentence, with file and line, that fewer checks were made of a target than its table has.
+
+    Parameters
+    ----------
+    entry : ManifestTarget
+    report : Report
+        Of this target, from `report_of`.
+
+    Returns
+    -------
+    list of str
+        Empty where enough were made, or the target fails, which may be why.
+    """
+    made = count_checks(report.results)
+    lost = lost_checks(entry.checks, made) if report.exit_code == TOO_LITTLE else {}
+    if not lost:
+        return []
+    parts: list[str] = []
+    for kind in lost:
+        written, now = entry.checks[kind], made.get(kind, 0)
+        why = why_lost(kind, report.results, written - now)
+        when = "" if parts else " were judged when the manifest was written"
+        parts.append(f"{counted(written, KINDS[kind].noun, kind)}{when}, now {now}{why and f' (skipped: {why})'}")
+    remedy = "restore them, or if that is meant, nceref verify --update-checks writes the numbers anew"
+    return [f"{entry.place('checks')}: {'; '.join(parts)}; {remedy}"]
 
 
 def _called(entry: ManifestTarget, report: Report) -> str:

@@ -1,4 +1,4 @@
-"""Which line of a TOML text each table and key stands on; the parser of the standard library does not say."""
+"""Where in a TOML text each table, key and value stands; the parser of the standard library does not say."""
 
 import re
 import tomllib
@@ -23,6 +23,7 @@ class TomlLines:
         self._text, self._at = text, 0
         self._lines: dict[Path, int] = {}
         self._lengths: dict[Path, int] = {}
+        self._spans: dict[Path, slice] = {}
         table: Path = ()
         while self._skip() < len(text):
             if text[self._at] == "[":
@@ -38,6 +39,14 @@ class TomlLines:
         while path and path not in self._lines:
             path = path[:-1]
         return self._lines.get(path, 1)
+
+    def span(self, *path: str | int) -> slice | None:
+        """The value of a key in the text; None for a table under a header or with keys that have dots."""
+        return self._spans.get(path)
+
+    def last(self, *path: str | int) -> slice:
+        """The last value that stands in a table itself, which must have one."""
+        return max((x for at, x in self._spans.items() if at[:-1] == path), key=lambda x: x.start)
 
     def _skip(self, letters: str = "") -> int:
         """Go beyond white space and comments, and then such letters."""
@@ -100,6 +109,11 @@ class TomlLines:
     def _value(self, path: Path) -> None:
         self._skip()
         self._note(path)
+        start = self._at
+        self._go_beyond_value(path)
+        self._spans[path] = slice(start, start + len(self._text[start : self._at].rstrip()))
+
+    def _go_beyond_value(self, path: Path) -> None:
         if self._match(_TEXT):
             return
         opening = self._text[self._at]

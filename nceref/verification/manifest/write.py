@@ -15,6 +15,7 @@ from nceref.output.pages import GAP, Page
 from nceref.output.text import printable
 from nceref.output.words import counted, out_of
 from nceref.targets.runner import child_runner
+from nceref.verification.manifest.counts import count_checks
 from nceref.verification.manifest.package import Package, read_package
 from nceref.verification.manifest.recognize import (
     DTYPES,
@@ -109,7 +110,8 @@ def manifest_text(draft: ManifestDraft, folder: str | os.PathLike[str] = "") -> 
     package = printable(draft.package.name)
     lines = _comment(
         f"Losses of {package}, recognized by nceref {__version__}: the comment above a table is what was measured. "
-        "`nceref verify` judges all of them, `pytest --nceref` makes tests of them."
+        "`nceref verify` judges all of them, `pytest --nceref` makes tests of them. A run that makes fewer `checks` of "
+        "a target is no success; `nceref verify --update-checks` writes these numbers, also where there are none yet."
     )
     if not package.endswith(".py"):
         lines += _comment(f"{package} is imported from the working folder, or as it is installed.")
@@ -172,6 +174,8 @@ def _keys(name: str, target: RecognizedTarget, folder: Path) -> Iterator[str]:
     values: dict[str, Any] = {"name": name, "target": f"{place}:{last}", "loss": target.loss}
     values |= {key: x for key, x in target.options.items() if key in ("init", "shape")}
     values |= {"set": settings} if (settings := _settings(target)) else {}
+    # Of one that is to be mended, or decided on, the numbers are not those that it will have.
+    values |= {"checks": count_checks(target.report.results)} if target.report and target.report.ok else {}
     yield from (f"{key} = {_value(x)}" for key, x in values.items())
 
 

@@ -11,7 +11,7 @@ from sweep import sweep
 
 from nceref.verification.audit import audit
 from nceref.verification.manifest import keys
-from nceref.verification.manifest.keys import DEFAULTS, KEYS, OF_FAILURE, manifest_schema, wrong_keys
+from nceref.verification.manifest.keys import DEFAULTS, KEYS, OF_CHECKS, OF_FAILURE, manifest_schema, wrong_keys
 
 HERE = Path(keys.__file__).parent
 CI = Path(__file__).parents[3] / "docs" / "tutorials" / "ci.md"
@@ -20,6 +20,7 @@ VALUES = (
     " ",
     "",
     3,
+    -3,
     0.5,
     True,
     False,
@@ -49,15 +50,20 @@ def test_the_file_is_the_schema_of_the_keys():
     assert held == manifest_schema(), "run `make generate`"
 
 
-@sweep("key", sorted({*KEYS, *OF_FAILURE}))
+@sweep("key", sorted({*KEYS, *OF_FAILURE, *OF_CHECKS}))
 def test_the_schema_takes_what_reading_takes(validator, key):
     for value in VALUES:
-        if key in KEYS and value != [{}]:
+        # What is wrong within these two is said of each.
+        if key in KEYS and value != [{}] and not (key == "checks" and value in ({"a": "b"}, {"a": 3})):
             table = {"target": "a.py:f", key: value}
             wrong = list(wrong_keys(table, KEYS, "a target", ("target",), lambda *keys: ""))
             assert validator.is_valid({"target": [table]}) == (wrong == []), (key, value)
             if key in DEFAULTS:
                 assert validator.is_valid({"target": [{"target": "a.py:f"}], "defaults": {key: value}}) == (wrong == [])
+        if key in OF_CHECKS:
+            wrong = list(wrong_keys({key: value}, OF_CHECKS, "`checks`", (), lambda *keys: ""))
+            table = {"target": "a.py:f", "checks": {key: value}}
+            assert validator.is_valid({"target": [table]}) == (wrong == []), (key, value)
         if key in OF_FAILURE:
             row = {"id": "*", "reason": "known", key: value}
             wrong = list(wrong_keys(row, OF_FAILURE, "an expected failure", ("id", "reason"), lambda *keys: ""))
@@ -82,5 +88,7 @@ def test_whole_manifests(validator):
         {"target": [{"loss": "simple"}]},
         {"target": {}},
         {"target": [{"target": "a"}], "x": 1},
+        {"target": [{"target": "a", "checks": {"value": 1}}]},
+        {"target": [{"target": "a"}], "defaults": {"checks": {}}},
     ):
         assert not validator.is_valid(broken)

@@ -9,6 +9,7 @@ from sweep import sweep
 from nceref.cases.expected_failures import ExpectedFailure
 from nceref.errors import InputError
 from nceref.verification.conformance.target import Target
+from nceref.verification.manifest.keys import DEFAULTS as DEFAULT_KEYS
 from nceref.verification.manifest.read import find_manifest, read_manifest
 from nceref.verification.manifest.toml_lines import TomlLines
 
@@ -191,6 +192,20 @@ TARGET = '[[target]]\ntarget = "a.py:f"\n'
             "6: `strict` must be true, false or \"some\", got 'maybe'",
             '7: `versions` must be a table, such as {optax = "0.2.8"}, got a table',
             "8: `diagnosis` must be the id of a convention, see `nceref tables conventions`, got 'gremlins'",
+        ]),
+        (TARGET + "checks = {value = 1, modes = -3, gradients = 2.5,"
+         " identities = true, values = '1', refusals = 0}", [
+            "3: `value` is no key of `checks`; did you mean `values`?",
+            "3: `modes` must be a number of checks, 0 or more, got -3",
+            "3: `gradients` must be a number of checks, 0 or more, got 2.5",
+            "3: `identities` must be a number of checks, 0 or more, got True",
+            "3: `values` must be a number of checks, 0 or more, got '1'",
+        ]),
+        (TARGET + "checks = 3", ["3: `checks` must be a table, such as {values = 28, gradients = 84}, got 3"]),
+        (TARGET + "set = {checks = 3}", ["3: `checks` is no convention; write it beside `set`, as `checks`"]),
+        ("[defaults]\nchecks = {values = 1}\n" + TARGET, [
+            "2: `checks` is no key of defaults; keys are "
+            + ", ".join(f"`{key}`" for key in DEFAULT_KEYS),
         ]),
         ("[defaults]\nsuite = 3\ndtype = 'x'\n" + TARGET, [
             "2: `suite` must be text, got 3",

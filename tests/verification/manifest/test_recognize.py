@@ -119,8 +119,10 @@ def test_a_table_has_what_the_loss_needs_and_what_it_keeps(draft):
     tables = {each["name"]: each for each in made["target"]}
     assert tables["Spread"] == {
         "name": "Spread", "target": "my_losses:Spread", "loss": "uniformity", "shape": [8, 16],
-        "init": {"batch_size": 8, "device": "cpu"},
+        "init": {"batch_size": 8, "device": "cpu"}, "checks": tables["Spread"]["checks"],
     }  # fmt: skip
+    # Of one that differs, the numbers are not those that it will have.
+    assert [name for name, each in tables.items() if "checks" in each] == ["Spread", "info_nce", "summed", "uniformity"]
     assert tables["summed"]["set"] == {"reduction": "sum"}
     assert "set" not in tables["doubled"]
     assert list(tables) == ["Spread", "info_nce", "summed", "doubled", "uniformity"]
@@ -146,6 +148,10 @@ def verdicts(folder, text):
         patch.chdir(folder)
         results = run.verify_manifest(read_manifest("own.toml"))
     assert [problem for result in results for problem in result.problems] == []
+    # What was counted when they were recognized is what is counted now.
+    counted = [(result.checks, result.entry.checks) for result in results if result.entry.checks]
+    assert [made for made, _ in counted] == [written for _, written in counted]
+    assert len(counted) == 4
     return {result.entry.name: result.report.verdict for result in results}
 
 
