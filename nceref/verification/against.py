@@ -1,7 +1,7 @@
 """A target against an older program: what that is known to be, or else its own numbers, is the reference."""
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 

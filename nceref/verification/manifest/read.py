@@ -271,8 +271,7 @@ def _target(
     options: dict[str, Any] = {key: ... if x == "given" else x for key, x in given.get("set", {}).items()}
     # Expected failures stand in their own table, which `expected` has read.
     options |= {OPTIONS[key].name: x for key, x in given.items() if key in OPTIONS and key != "expected_failures"}
-    if "added" in options:
-        options["added"] = _from(folder, options["added"])
+    options |= {name: _from(folder, options[name]) for name in ("added", "against") if name in options}
     if "inputs" in options:
         options["inputs"] = str(folder / options["inputs"])
     if expected:
