@@ -61,7 +61,7 @@ import jax
 import jax.experimental
 import jax.numpy as jnp
 
-enable_x64 = getattr(jax, "enable_x64", None) or jax.experimental.enable_x64"""
+enable_x64 = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64"""
 _NUMPY = '''\
 def evaluated(case, dtype):
     """The value of a case, and the gradients that call() returns, if any."""
@@ -201,9 +201,8 @@ QUANTITIES = ["value"] + ["grad." + name for name in GRADIENTS]
 
 def judged(case):
     """Whether the loss is made for a case, as the lists above have it."""
-    known = all(case["settings"][name] in values for name, values in SETTINGS.items())
-    supported = known and set(case["inputs"]) in [set(way) for way in INPUTS]
-    return supported and case.get("temperature", 1.0) >= LOWEST_TEMPERATURE
+    way = set(case["inputs"]) in map(set, INPUTS) and case.get("temperature", 1.0) >= LOWEST_TEMPERATURE
+    return way and all(case["settings"][name] in values for name, values in SETTINGS.items())
 
 
 CASES = {case["id"]: case for case in json.loads(TEXT)["cases"] if judged(case)}
