@@ -74,7 +74,7 @@ _NONE_RETURNED = """
     if quantity != "value" and not any(quantity in answer(case["id"], dtype) for case in cases):
         raise unittest.SkipTest(f"call() returns no {quantity}: it is not compared")"""
 _COMPILED = """
-# Other shapes or constants are compiled anew: the cases of the most frequent programs are judged, so many. None: all.
+# Each shape of the inputs is compiled anew: cases of this many are judged, the most frequent ones. None: of all.
 COMPILED = 2"""
 LIBRARIES: Mapping[str, Library] = MappingProxyType(
     {
