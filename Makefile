@@ -38,6 +38,7 @@ AXE := 4.14.1
 #:   test-machines      run what can depend on the machine under each vector extension, BLAS kernel and NumPy
 #:   machines-quick     judge the reference vectors under the highest and the lowest dispatch level of NumPy
 #:   test-peers         install released packages and judge their losses
+#:   vendored           run exported tests where there is a library and no nceref: NumPy, and PyTorch if it can be installed
 #:   environments       run every example of a command in every odd environment, and count the findings
 #:   mutate             change 200 places of the package, one at a time, and count how many the tests notice
 #:   references-check   compute every frozen reference of the tests anew, and compare
@@ -72,7 +73,7 @@ AXE := 4.14.1
 #:   peers              install PyTorch, which make bench compares with
 #:   machines-tables    measure errors by machine, rewrite the tables in docs/reliability.md
 
-.PHONY: help tables test test-slow test-oldest test-newest test-pythons test-machines machines-quick machines-tables oldest-environment newest-environment test-peers site test-site fuzz references references-check lint types dist package latex report-picture prove score score-independent score-distributed score-gradients score-left-out snapshot snapshot-all snapshot-peers mutate environments generate check bench bench-chunked peers audit experiments clean
+.PHONY: help tables test test-slow test-oldest test-newest test-pythons test-machines machines-quick machines-tables oldest-environment newest-environment test-peers vendored site test-site fuzz references references-check lint types dist package latex report-picture prove score score-independent score-distributed score-gradients score-left-out snapshot snapshot-all snapshot-peers mutate environments generate check bench bench-chunked peers audit experiments clean
 .DELETE_ON_ERROR:
 
 help:
@@ -179,6 +180,17 @@ test-peers: $(VENV)/installed-peers
 		tests/targets/test_own_parameters.py tests/diagnosis/ranks tests/test_readme.py tests/training/quadrants \
 		tests/test_torch.py tests/test_jax.py
 	$(BIN)/nceref verify --manifest nceref/verification/audit/nceref.toml
+
+# The environment has no nceref, and no NumPy where the library is PyTorch.
+vendored: export OPENBLAS_NUM_THREADS := 1
+vendored: $(VENV)/installed-test
+	for library in numpy torch; do \
+		$(PYTHON) -m venv --clear .venv-vendored || exit 1; \
+		.venv-vendored/bin/python -m pip install --quiet --no-compile $(PINNED) $$library || \
+			{ [ $$library = numpy ] && exit 1; echo "$$library cannot be installed: it is left out"; continue; }; \
+		NCEREF_VENDORED_PYTHON=$(CURDIR)/.venv-vendored/bin/python \
+			$(BIN)/python -m pytest tests/verification/vectors/test_vendored.py -k "without or quantity" || exit 1; \
+	done
 
 # The folder of a release of Pyodide; without it, the page that verifies loads Python from Pyodide's own address.
 PYODIDE ?=

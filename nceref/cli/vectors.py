@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from nceref.cli.common import FINDING, changed_files, echo_json, show, wrote
+from nceref.cli.common import FINDING, changed_files, echo, echo_json, show, wrote
 from nceref.cli.reports import command_of, report_files, show_report
 
 _FORMATS = click.Choice(["float64", "float32", "bfloat16", "float16"])
@@ -74,14 +74,57 @@ def info(id_: str, as_json: bool) -> None:
     help="Write this format as well; JSON is always written.",
 )
 @click.option("--full", is_flag=True, help="Include all rows of the gradients of large cases; takes minutes.")
+@click.option("--as", "as_", type=click.Choice(["test"]), help="Write tests that need no nceref, with their vectors.")
+@click.option("--for", "library", type=click.Choice(["torch", "numpy", "jax"]), help="Of --as test: what losses use.")
+@click.option("--runner", type=click.Choice(["pytest", "unittest"]), help="Of --as test.  [default: pytest]")
+@click.option("--force", is_flag=True, help="Of --as test: replace files that have other contents.")
 @click.option("--out", type=click.Path(file_okay=False), required=True, help="Write into this folder.")
-def export(losses: tuple[str, ...], dtype: str | None, format_: str, full: bool, out: str) -> None:
-    """Write MANIFEST.json and a file for each loss; docs/vectors.md has the format."""
+def export(
+    losses: tuple[str, ...],
+    dtype: str | None,
+    format_: str,
+    full: bool,
+    as_: str | None,
+    library: str | None,
+    runner: str | None,
+    force: bool,
+    out: str,
+) -> None:
+    """Write MANIFEST.json and a file for each loss; docs/vectors.md has the format.
+
+    With --as test, write test_LOSS.py and LOSS_vectors.json instead, to be copied into another repository.
+    """
     from nceref.verification.vectors.export import export
 
+    of_tests = {"--for": library, "--runner": runner, "--force": force}
+    if as_:
+        _export_tests(out, losses, of_tests, {"--dtype": dtype, "--format": format_ != "json", "--full": full})
+        return
+    if wrong := [option for option, given in of_tests.items() if given]:
+        msg = f"{wrong[0]} is an option of --as test: add --as test, or leave {wrong[0]} out"
+        raise click.UsageError(msg)
     with changed_files():
         for path in export(out, losses, dtype or "", format_, full):
             wrote(path)
+
+
+def _export_tests(out: str, losses: tuple[str, ...], given: dict[str, Any], others: dict[str, Any]) -> None:
+    """Write tests, and say how many cases they have."""
+    from nceref.output.words import out_of
+    from nceref.verification.vectors.vendored import export_tests
+
+    if wrong := [option for option, x in others.items() if x]:
+        msg = f"--as test writes small cases in float64 and float32; leave {wrong[0]} out"
+        raise click.UsageError(msg)
+    if not given["--for"]:
+        msg = "--as test needs the library that the loss uses: --for torch, --for numpy or --for jax"
+        raise click.UsageError(msg)
+    runner = given["--runner"] or "pytest"
+    for one in export_tests(out, losses, library=given["--for"], runner=runner, force=given["--force"]):
+        wrote(one.data)
+        wrote(one.test)
+        rest = f"; left out: {one.left_out}" if one.left_out else ""
+        echo(f"{one.loss}: {out_of(one.kept, one.count, 'case')}{rest}")
 
 
 @vectors.command(short_help="Compare vectors with the formulas.")

@@ -209,7 +209,7 @@ def _verify(context: click.Context, target: str | None, given: dict[str, Any]) -
 
         options = _options(given)
         if given["against"] and not _loss_is_known(target, given):
-            from nceref.verification.identify import with_loss_of
+            from nceref.verification.manifest.recognize import with_loss_of
 
             with progress("trying losses") as on_trial:
                 options = with_loss_of(given["against"], options, on_trial)

@@ -3,14 +3,11 @@
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from nceref.cases.judge import judge
-from nceref.cases.records import Diagnosis, Observation
+from nceref.cases.records import Diagnosis
 from nceref.diagnosis.conventions import CONVENTIONS
 from nceref.errors import InputError, TargetError
 from nceref.losses import all_losses
@@ -20,12 +17,9 @@ from nceref.output.words import counted, letters
 from nceref.targets.arguments import UNKNOWN_TO_REFERENCE
 from nceref.targets.call_expression import expression
 from nceref.targets.command_line import is_command
-from nceref.targets.global_state import ORDINARY
 from nceref.targets.process.child import ChildRunner
 from nceref.targets.runner import child_runner
 from nceref.verification.report import CONFORMS, DIFFERS, INCONCLUSIVE, Report
-from nceref.verification.request import Request, request_of
-from nceref.verification.target_run import probes_of, runner_of, setups_of
 from nceref.verification.verifier import verify_with
 
 SHOWN = 5
@@ -69,7 +63,7 @@ def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **opt
     if is_command(target):
         msg = f"TARGET {printable(target)} is a program, which is called for one loss: nceref verify TARGET --loss LOSS"
         raise InputError(msg)
-    with _process(target, options.get("timeout"), bool(options.get("isolate"))) as child:
+    with process_of(target, options.get("timeout"), bool(options.get("isolate"))) as child:
         for name in all_losses():
             try:
                 report = verify_with(target, name, child=child, measure=False, **{"suite": "quick", **options})
@@ -104,43 +98,6 @@ def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **opt
     return tuple(tried)
 
 
-def with_loss_of(old: Any, options: Mapping[str, Any], on_progress: Callable[..., Any] | None = None) -> dict[str, Any]:
-    """Options of `verify` for a target against an older program, with the loss that this is, or is nearest to.
-
-    Raises as `candidates` does.
-    """
-    like = {name: x for name, x in options.items() if name in _OF_CALLING}
-    return {**options, "loss": _exact(old, like) or candidates(old, on_progress, **like)[0].loss}
-
-
-def _exact(target: Any, options: Mapping[str, Any]) -> str:
-    """The first loss that the target is exactly; empty where it is none."""
-    quick = {**options, "suite": "quick"}
-    with _process(target, options.get("timeout"), bool(options.get("isolate"))) as child:
-        for name in all_losses():
-            # A wrong option, or a target that cannot be loaded, is said by what tries them all.
-            with suppress(InputError, TargetError):
-                if not _has_values(request_of(target, name, quick), child):
-                    continue
-                if verify_with(target, name, child=child, measure=False, diagnose=False, **quick).ok:
-                    return name
-    return ""
-
-
-def _has_values(request: Request, child: Any) -> bool:
-    """Whether a target has the values of a loss on a few cases."""
-    with np.errstate(**ORDINARY), runner_of(request, child) as run:
-        probes = probes_of(request, setups_of(request)[0], run.target.fixed, most=_FEW)
-        observations = (Observation(probe, run(probe)) for probe in probes)
-        results = (r for o in observations for r in judge(o))
-        return all(r.status != "error" and (r.status == "pass" or r.quantity != "value") for r in results)
-
-
-_FEW = 3
-"""Cases by which a loss is ruled out before all are judged."""
-_OF_CALLING = ("call", "init", "framework", "timeout", "isolate", "shape")
-
-
 def _is_named(diagnosis: Diagnosis) -> bool:
     """Whether it says what a target computes, and not why it computes nothing."""
     return set(diagnosis.id.split("+")) <= CONVENTIONS.keys()
@@ -163,7 +120,7 @@ def _marks(candidate: Candidate) -> float:
 
 
 @contextmanager
-def _process(target: Any, timeout: float | None, isolate: bool) -> Iterator[ChildRunner | None]:
+def process_of(target: Any, timeout: float | None, isolate: bool) -> Iterator[ChildRunner | None]:
     """One process for all losses, so that what the target imports is imported once; None for an object."""
     if not isinstance(target, str):
         yield None

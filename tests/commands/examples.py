@@ -270,6 +270,7 @@ EXAMPLES = (
         for ending in ("npz", "safetensors", "c-header", "json")
     ),
     Example("vectors export --loss nce --full --out whole"),
+    Example("vectors export --loss nce --loss simple --as test --for torch --runner unittest --out tests --force"),
     Example("vectors check nowhere", 2),
     Example("vectors check --loss simple"),
     Example("vectors check --loss simple --json", json="-", keys={"": "losses, wrong", "losses[]": CHECKED}),

@@ -50,6 +50,7 @@ COMMANDS = (
     "verify --manifest any.toml --markdown made.md --badge made.svg --junit made.xml",
     "init losses --out made.toml --force",
     "vectors export --loss simple --out new",
+    "vectors export --loss simple --as test --for numpy --out new --force",
     "vectors compare . targets.py --json made.json --junit made.xml --html made.html",
 )
 READERS = {"fspath", "stat", "lstat", "fstat", "scandir", "listdir", "readlink", "access", "getcwd", "isatty", "getpid"}

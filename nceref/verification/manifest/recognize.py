@@ -1,7 +1,7 @@
 """Which loss a callable of a package is, and with which settings; what is stated of it was measured with just these."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, product
 from typing import Any
@@ -18,7 +18,7 @@ from nceref.output.words import out_of
 from nceref.spec import Array, Choice, Labels, Loss
 from nceref.targets.arguments import UNKNOWN_TO_REFERENCE, constructed_with
 from nceref.targets.global_state import ORDINARY
-from nceref.verification.identify import Candidate, is_named_after, named_like
+from nceref.verification.identify import Candidate, candidates, is_named_after, named_like, process_of
 from nceref.verification.manifest.package import PublicCallable
 from nceref.verification.report import DIFFERS, Report
 from nceref.verification.request import request_of
@@ -127,6 +127,22 @@ def recognize(target: PublicCallable, child: Any, **options: Any) -> RecognizedT
     if ran and not _ENDED.search(plain[-1].reason):
         return search.explained(ran, made)
     return RecognizedTarget(target, reason=_why_not(plain))
+
+
+def with_loss_of(old: str, options: Mapping[str, Any], on_progress: Callable[..., Any] | None = None) -> dict[str, Any]:
+    """Options of `verify` for a target against an older program, with the loss that this is, or is nearest to.
+
+    Raises as `candidates` does.
+    """
+    like = {name: x for name, x in options.items() if name in _OF_CALLING and x is not None}
+    with process_of(old, options.get("timeout"), bool(options.get("isolate"))) as child:
+        found = recognize(PublicCallable(old), child, **like)
+    if not found.loss:
+        return {**options, "loss": candidates(old, on_progress, **like)[0].loss}
+    return {"loss": found.loss, **found.options, **found.intended, **{n: x for n, x in options.items() if n != "loss"}}
+
+
+_OF_CALLING = ("call", "init", "framework", "timeout", "isolate", "shape")
 
 
 @dataclass(frozen=True, eq=False)
