@@ -142,6 +142,7 @@ def _end_of_pipe() -> int:
 GROUPS = {
     "Check my loss": {
         "verify": "Check an implementation, and name its bug.",
+        "equal": "Say whether two programs are the same loss.",
         "init": "Write a manifest of the losses of a package.",
         "vectors": "Reference vectors for implementations in any language.",
         "expect": "Print the value that a loss should have, and what yours means.",

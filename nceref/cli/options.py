@@ -1,7 +1,8 @@
 """Words of the command line as Python values, and options that do not go together."""
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import click
@@ -50,9 +51,13 @@ def refuse_but(context: click.Context, taken: set[str], why: str) -> None:
             raise click.UsageError(msg)
 
 
-def options_of_verify(command: C) -> C:
-    """The declared options of a verification, as options of the command."""
-    for option in reversed([one for one in OPTIONS if one.group]):
+def options_of_verify(*names: str) -> Callable[[C], C]:
+    """The declared options of a verification, as options of a command: those of these names, or all."""
+    return partial(_with_options, [one for one in OPTIONS if one.group and (not names or one.name in names)])
+
+
+def _with_options(options: list[Option], command: C) -> C:
+    for option in reversed(options):
         given = {
             "metavar": option.metavar or None,
             "default": option.default,
@@ -81,7 +86,7 @@ def _type(option: Option) -> dict[str, Any]:
 
 def values(given: Mapping[str, Any]) -> dict[str, Any]:
     """The keywords of `nceref.verify` for the words of the declared options; those that were not given are left out."""
-    read = {option.name: _given(option, given[option.name]) for option in OPTIONS if option.group}
+    read = {option.name: _given(option, given[option.name]) for option in OPTIONS if option.name in given}
     return {name: value for name, value in read.items() if value is not None}
 
 

@@ -71,7 +71,7 @@ def _one_target(context: click.Context, parameter: click.Parameter, words: tuple
     help="Setting or convention that TARGET intends, as in normalize=none.",
 )
 @click.option("--list-cases", is_flag=True, help="List the cases of --loss or TARGET, and exit.")
-@options_of_verify
+@options_of_verify()
 @report_files
 @click.option(
     "--repro",
@@ -211,8 +211,7 @@ def _verify(context: click.Context, target: str | None, given: dict[str, Any]) -
         if given["against"] and not _loss_is_known(target, given):
             from nceref.verification.manifest.recognize import with_loss_of
 
-            with progress("trying losses") as on_trial:
-                options = with_loss_of(given["against"], options, on_trial)
+            options = with_loss_of(given["against"], options)
         report = verify_with(target or "", on_progress=on_progress, on_verdict=on_verdict, **options)
     report = replace(report, command=command_of(context))
     makers = {"json": report.to_json, "html": report.to_html, "junit": report.to_junit, "repro": lambda: report.repro}

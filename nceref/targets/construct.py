@@ -96,6 +96,13 @@ class Callee:
     def _open(self, signature: inspect.Signature) -> inspect.Signature:
         return signature.replace(parameters=[p for n, p in signature.parameters.items() if n not in self.presets])
 
+    def defaults(self, bound: "BoundCall") -> dict[str, float | bool]:
+        """Numbers and truth values that a class or a function has by default, and that no input reaches."""
+        signature = self.constructor if inspect.isclass(self.thing) else self.call
+        taken = {*bound.construct.names, *bound.called.names, "reduction"}
+        free = {n: p.default for n, p in signature.parameters.items() if n not in taken}
+        return {n: x for n, x in free.items() if isinstance(x, bool | int | float)} if self.written is None else {}
+
     @property
     def has_reduction(self) -> bool:
         """Whether the target takes the reduction."""

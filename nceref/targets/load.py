@@ -107,6 +107,7 @@ def _resolved(
         parameters=callee.held,
         sizes=callee.sizes,
         others=callee.others[:_NAMED],
+        defaults=callee.defaults(bound) if not _is_object(resolved) else {},
         text=thing if isinstance(thing, str) else "",
         call=call or "",
         init=init,

@@ -59,6 +59,8 @@ class ResolvedTarget:
         The shape of that parameter, by input.
     others : tuple of str
         Paths of parameters that it computes with beside, and that stand for no input.
+    defaults : mapping
+        Numbers and truth values that the target has by default, and that no input reaches, by parameter.
     text, call, init
         The TARGET text (empty for an object), the call expression, and the constructor's arguments.
     """
@@ -78,6 +80,7 @@ class ResolvedTarget:
     parameters: Mapping[str, str] = field(default_factory=dict)
     sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     others: tuple[str, ...] = ()
+    defaults: Mapping[str, float | bool] = field(default_factory=dict)
     text: str = ""
     call: str = ""
     init: Mapping[str, Any] = field(default_factory=dict)

@@ -123,10 +123,10 @@ def facts_of(report: ReportData, name: str, exact: bool) -> dict[str, Any]:
         settings = ", ".join(f"{key}={'given' if x is ... else x}" for key, x in report.settings.items())
         what = f"{name} is {report.loss}{f' with {settings}' * bool(settings)}, whose numbers and bounds hold"
     else:
-        first = next((d.lead.text for d in report.diagnosis if d.id != "unexplained"), f"it is not {report.loss}")
         what = (
-            f"the reference is what {name} computes in float64 ({first.replace('your loss', 'it')}); allowed are the"
-            f" bounds of {report.loss}, in the size of these numbers, and {MARGIN} times its own rounding errors"
+            f"the reference is what {name} computes in float64, as it is not {report.loss}; allowed are twice the"
+            f" bounds of {report.loss}, whose inputs it takes, in the size of these numbers, and {MARGIN} times its own"
+            " rounding errors"
         )
     return {"against": name, "reference": what}
 
@@ -135,7 +135,10 @@ def explained_by_old(observations: Iterable[Observation], name: str) -> tuple[Di
     """The explanation of a difference from an older program by its numbers: a factor of them, or where it departs."""
     found, answered = departure(observations), usable(observations)
     words = next(filter(None, (_times(answered, factor, name) for factor in _factors(answered))), None)
-    return (replace(diagnosis(found[0].id, words), fix=""),) if found and words else found
+    if not (found and words):
+        return found
+    id, part = words
+    return (replace(diagnosis(id, part), fix="", threads=()),)
 
 
 def _factors(answered: Sequence[Observation]) -> Iterator[tuple[str, Callable[[Probe], float]]]:
@@ -151,8 +154,8 @@ def _factors(answered: Sequence[Observation]) -> Iterator[tuple[str, Callable[[P
     yield "1/N", lambda probe: 1 / samples(probe)
 
 
-def _times(answered: Sequence[Observation], factor: Factor, name: str) -> DiagnosisPart | None:
-    """The sentence that the new program is a factor of the old one, gradients or not; None where it is none."""
+def _times(answered: Sequence[Observation], factor: Factor, name: str) -> tuple[str, DiagnosisPart] | None:
+    """The id and sentence of a new program that is a factor of the old one, gradients or not; None where it is none."""
     words, of = factor
     scaled = lambda p: (of(p) * np.asarray(p.value), {n: of(p) * np.asarray(g) for n, g in p.grads.items()})  # noqa: E731
     moved = [gaps(o) for o in shifted(answered, scaled) or ()]
@@ -160,4 +163,5 @@ def _times(answered: Sequence[Observation], factor: Factor, name: str) -> Diagno
         return None
     whole = all(gap.right for each in moved for gap in each.values())
     what = "your loss equals" if whole else "the value, and not every gradient, equals"
-    return DiagnosisPart(f"{what} {words} times {name}", f"on {out_of(len(moved), len(moved), 'case')}", "computes")
+    id = "unexplained" if not whole else "outer-factor-n" if "N" in words else "outer-factor-constant"
+    return id, DiagnosisPart(f"{what} {words} times {name}", f"on {out_of(len(moved), len(moved), 'case')}", "computes")

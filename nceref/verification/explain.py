@@ -215,7 +215,10 @@ def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagno
             f"your loss equals {request.loss.name if other else 'the reference'} as it is", cases, "computes"
         )
         one = diagnosis("as-the-reference", same)
-        return (replace(one, fix="") if other else one, *modes)
+        if not other:
+            return (one, *modes)
+        by_old = explained_by_old(failing.observations, other)
+        return (*(d for d in by_old if d.lead.role == "computes"), replace(one, fix=""), *modes)
     if request.old is not None:
         known = tuple(replace(d, fix="", intend="") for d in diagnose(unaltered, identities, calls))
         by_old = explained_by_old(failing.observations, request.old.name)

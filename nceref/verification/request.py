@@ -470,6 +470,7 @@ def environment(request: Request, target: Any, forms: Mapping[str, str] | None =
         facts |= {"parameters": held} if held else {}
         facts |= {"other_parameters": list(target.others)} if target.others else {}
         facts |= {"fixed": dict(target.fixed)} if target.fixed else {}
+        facts |= {"defaults": dict(target.defaults)} if target.defaults else {}
     facts |= request.about
     if request.contracts:
         facts["ranks"] = ", ".join(each.label for each in request.contracts)

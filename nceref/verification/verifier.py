@@ -11,7 +11,7 @@ import numpy as np
 
 from nceref.cases.expected_failures import changed_failures, in_use, mark_expected_failures
 from nceref.cases.records import RANDOM_WALK, Observation, Probe, Result
-from nceref.errors import LackingInputError, SignatureError, TargetError
+from nceref.errors import InputError, LackingInputError, SignatureError, TargetError
 from nceref.output.limits import at_most
 from nceref.output.text import printable, shown
 from nceref.spec import Loss
@@ -247,9 +247,17 @@ def _judged_old(program: OldProgram, wished: _Wished) -> tuple[Request, Report]:
 
     Raises `TargetError` where it is no reference.
     """
-    for old in program.requests():
-        report = _verified(old, None, None, wished)
-        if not (trouble := no_reference(report)):
+    *others, alone = program.requests()
+    for old in (*others, alone):
+        try:
+            report = _verified(old, None, None, wished)
+            trouble = no_reference(report)
+        except InputError as error:
+            # An argument of the new program's call.
+            if old is alone:
+                raise
+            trouble = str(error)
+        if not trouble:
             break
     else:
         msg = f"{old.name} is no reference: {trouble}"

@@ -103,6 +103,7 @@ def target_message(target: ResolvedTarget) -> dict[str, Any]:
         "parameters": dict(target.parameters),
         "sizes": {n: tuple(shape) for n, shape in target.sizes.items()},
         "others": tuple(target.others),
+        "defaults": {n: x if isinstance(x, bool) else np.float64(x) for n, x in target.defaults.items()},
     }
 
 
@@ -217,7 +218,7 @@ def _error(message: Mapping[str, Any]) -> NcerefError:
 
 def _target(message: Mapping[str, Any], request: LoadRequest) -> ResolvedTarget:
     known = ("framework", "binding", "names", "fixed", "floats", "has_reduction", "constructed", "parameters", "sizes")
-    _require(message, (*known, "one_value", "others"))
+    _require(message, (*known, "one_value", "others", "defaults"))
     inputs = [p.name for p in request.loss.parameters]
     scalars = [p.name for p in request.loss.parameters if isinstance(p, Scalar)]
     chosen = request.options.get("framework")
@@ -239,6 +240,9 @@ def _target(message: Mapping[str, Any], request: LoadRequest) -> ResolvedTarget:
         parameters=parameters,
         sizes={_one_of(n, parameters): _shape(x) for n, x in _mapping(message["sizes"])},
         others=tuple(map(_path, _tuple(message["others"]))),
+        defaults={
+            _path(n): x if isinstance(x, bool) else float(_array(x, ())) for n, x in _mapping(message["defaults"])
+        },
         text=request.text,
         call=request.options.get("call") or "",
         init=request.options.get("init") or {},

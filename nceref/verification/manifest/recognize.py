@@ -1,9 +1,9 @@
 """Which loss a callable of a package is, and with which settings; what is stated of it was measured with just these."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, product
+from itertools import chain, islice, product
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from nceref.output.words import out_of
 from nceref.spec import Array, Choice, Labels, Loss
 from nceref.targets.arguments import UNKNOWN_TO_REFERENCE, constructed_with
 from nceref.targets.global_state import ORDINARY
-from nceref.verification.identify import Candidate, candidates, is_named_after, named_like, process_of
+from nceref.verification.identify import Candidate, is_named_after, named_like, process_of
 from nceref.verification.manifest.package import PublicCallable
 from nceref.verification.report import DIFFERS, Report
 from nceref.verification.request import request_of
@@ -129,17 +129,21 @@ def recognize(target: PublicCallable, child: Any, **options: Any) -> RecognizedT
     return RecognizedTarget(target, reason=_why_not(plain))
 
 
-def with_loss_of(old: str, options: Mapping[str, Any], on_progress: Callable[..., Any] | None = None) -> dict[str, Any]:
-    """Options of `verify` for a target against an older program, with the loss that this is, or is nearest to.
+def with_loss_of(old: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of `verify` for a target against an older program, with the loss and settings that this has or is near.
 
-    Raises as `candidates` does.
+    Raises `TargetError` where it fits the inputs of no loss.
     """
     like = {name: x for name, x in options.items() if name in _OF_CALLING and x is not None}
     with process_of(old, options.get("timeout"), bool(options.get("isolate"))) as child:
-        found = recognize(PublicCallable(old), child, **like)
-    if not found.loss:
-        return {**options, "loss": candidates(old, on_progress, **like)[0].loss}
-    return {"loss": found.loss, **found.options, **found.intended, **{n: x for n, x in options.items() if n != "loss"}}
+        search = _Search(PublicCallable(old), child, {**like, "suite": SUITE})
+        plain = list(search.as_declared())
+        exact = search.confirmed(chain(plain, search.with_settings(plain)))
+        best = next((trial for trial, _ in exact), None) or search.nearest(trial for trial in plain if trial.ran)
+    if best is None:
+        msg = f"{old} fits the inputs of no loss: {_why_not(plain)}; name the loss whose inputs it takes, with --loss"
+        raise TargetError(msg)
+    return {**best.settings, **options, "loss": best.loss}
 
 
 _OF_CALLING = ("call", "init", "framework", "timeout", "isolate", "shape")
@@ -194,6 +198,10 @@ class _Search:
             for probe in probes_of(request, setups_of(request)[0], run.target.fixed, run.forms, CASES):
                 if not probe.skip:
                     yield Observation(probe, run(probe))
+
+    def nearest(self, trials: Iterable[LossTrial]) -> LossTrial | None:
+        """The loss that the values are nearest to but for a factor; None for no loss."""
+        return min(trials, key=lambda trial: _spread(self.observed(trial.loss, trial.settings)), default=None)
 
     def is_constant(self, trial: LossTrial) -> bool:
         """Whether it gives one number where the loss has several: a factor would explain any such function."""
@@ -256,6 +264,15 @@ class _Search:
         except InputError:
             return {}
         return conventions if report.ok else {}
+
+
+def _spread(observations: Iterable[Observation]) -> float:
+    """How much the ratio of a value to the reference varies over cases, in units of it; infinite where it has none."""
+    pairs = [(o.outcome.value, o.probe.value) for o in observations]
+    with np.errstate(all="ignore"):
+        ratios = np.array([np.sum(a) / np.sum(b) for a, b in pairs if a is not None])
+        spread = float(np.std(ratios) / abs(np.mean(ratios))) if len(ratios) > 1 else np.inf
+    return spread if np.isfinite(spread) else np.inf
 
 
 @dataclass(frozen=True, eq=False)
