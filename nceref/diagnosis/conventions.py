@@ -654,12 +654,12 @@ _LISTED = (
     Convention("mean-of-step-means", "ranks-value", "the mean of the steps' means, whatever their numbers of rows",
                "Divide each step's sum of rows by the mean number of rows a step, N / K, not by its own number."),
     Convention("value-times-steps", "ranks-value", "the value times the number of steps",
-               "Divide the loss of each step by the number of steps, K, before it is backpropagated."),
+               "Divide the loss of each step, and so its gradient, by the number of steps, K."),
     Convention("value-divided-by-steps", "ranks-value", "the value divided by the number of steps",
                "Divide by the number of steps once, in the loss or in the loop; if the loop does not, declare --value"
                " sum --sync sum."),
     Convention("gradient-times-steps", "ranks-scalar", "the gradient times the number of steps",
-               "Divide the loss of each step by the number of steps, K, before it is backpropagated."),
+               "Divide the loss of each step, and so its gradient, by the number of steps, K."),
     Convention("gradient-divided-by-steps", "ranks-scalar", "the gradient divided by the number of steps",
                "Divide by the number of steps once, in the loss or in the loop; if the loop does not, declare --value"
                " sum --sync sum."),
