@@ -28,7 +28,7 @@ def fix_of(ids: str, framework: str = "") -> str:
     """
     written = FRAMEWORKS.get("numpy" if framework in _BY_HAND else framework)
     own = {**(written.advice if written else {}), **_OF_RUN.get(framework, {})}
-    return " ".join(own.get(id) or CONVENTIONS[id].fix for id in ids.split("+"))
+    return " ".join(dict.fromkeys(own.get(id) or CONVENTIONS[id].fix for id in ids.split("+")))
 
 
 def advised(diagnosis: Diagnosis, framework: str) -> Diagnosis:

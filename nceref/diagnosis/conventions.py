@@ -646,6 +646,28 @@ _LISTED = (
                " buffer that one rank alone has."),
     Convention("mix-depends-on-ranks", "ranks-scalar", "another weight of a loss that is added",
                "Give both losses the same contract: what one gathers or multiplies, the other must too."),
+    # What steps of gradient accumulation make of one batch.
+    Convention("step-candidates-only", "ranks", "the candidates of the own step only",
+               "Cache the representations of all rows, and let each step backpropagate the gradient of the whole loss"
+               " by its own (GradCache). If batches of N/K rows are meant, nceref.transforms.accumulated is the"
+               " reference."),
+    Convention("mean-of-step-means", "ranks-value", "the mean of the steps' means, whatever their numbers of rows",
+               "Divide each step's sum of rows by the mean number of rows a step, N / K, not by its own number."),
+    Convention("value-times-steps", "ranks-value", "the value times the number of steps",
+               "Divide the loss of each step, and so its gradient, by the number of steps, K."),
+    Convention("value-divided-by-steps", "ranks-value", "the value divided by the number of steps",
+               "Divide by the number of steps once, in the loss or in the loop; if the loop does not, declare --value"
+               " sum --sync sum."),
+    Convention("gradient-times-steps", "ranks-scalar", "the gradient times the number of steps",
+               "Divide the loss of each step, and so its gradient, by the number of steps, K."),
+    Convention("gradient-divided-by-steps", "ranks-scalar", "the gradient divided by the number of steps",
+               "Divide by the number of steps once, in the loss or in the loop; if the loop does not, declare --value"
+               " sum --sync sum."),
+    Convention("scalar-not-accumulated", "ranks-scalar", "another factor or share in the gradient of a scalar",
+               "Let every step leave the gradient of its own part of the loss, with the factor of the rows' gradient:"
+               " a scalar that every step has is in the gradient of all of them."),
+    Convention("one-step-apart", "ranks-value", "something else in one step alone",
+               "Look for what depends on the step: a state that the first step meets empty, a branch, a counter."),
     # Where nothing on this list fits.
     Convention("wrong-loss", "unknown", "another loss of the family", "Pass that loss's name, or use its formula."),
     Convention("as-the-reference", "unknown", "nothing different", "Leave out --set, or do what it states."),

@@ -17,6 +17,7 @@ from nceref.targets.construct import same_instance
 from nceref.targets.frameworks import NAMES, frameworks
 from nceref.targets.frameworks.call import Answer, CallRequest, Trouble
 from nceref.targets.frameworks.jax import of_device
+from nceref.targets.frameworks.steps import ONE_CALL, STEP, of_step
 from nceref.targets.global_state import KeptState, replaced_functions
 from nceref.targets.target import ResolvedTarget
 
@@ -94,14 +95,15 @@ def attempt_answer(target: ResolvedTarget, request: CallRequest, answer: tuple[A
     gradients by input.
     """
     reply = of_device(answer, request.axis) if request.devices else lambda inputs: answer
+    reply = of_step(answer, request) if request.shares else reply
     return attempt(frameworks.as_target(target.framework, reply, target.loss, target.floats), request)
 
 
 def _answered(target: ResolvedTarget, request: CallRequest, twice: bool) -> tuple[Answer, Answer | None, str]:
     """The answer, that of a second call, and the names of what was changed before the last call."""
-    if not (twice or request.before):
+    if not (twice or request.before or request.shares):
         return frameworks.answer(target, request), None, ""
-    # The second call must meet the state that the first has left behind.
+    # The second call must meet the state that the first has left behind, and so must the next step.
     with same_instance() as kept:
         if request.before is not None:
             frameworks.answer(target, replace(request, inputs=request.before, shape=None, before=None))
@@ -121,8 +123,11 @@ def _failure(target: ResolvedTarget, error: BaseException, remarks: Mapping[str,
         return Outcome(trouble=error.name, sentence=printable(error) + beside, remarks=remarks)
     if issubclass(kind, SystemExit):
         return Outcome(trouble="exits", sentence=f"exits (SystemExit: {printable(error)}){beside}", remarks=remarks)
+    step, steps = STEP.get()
+    STEP.set(ONE_CALL)
+    there = f" in step {step} of {steps}" if steps > 1 else ""
     hint = "; written for another framework? choose with --framework" if _foreign(target, error) else ""
-    sentence = f"raises {reason(error)}{_where(error)}{hint}{beside}"
+    sentence = f"raises {reason(error)}{_where(error)}{there}{hint}{beside}"
     return Outcome(trouble="raises", sentence=sentence, remarks=remarks)
 
 

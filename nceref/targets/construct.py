@@ -179,7 +179,7 @@ class Callee:
         given = [p for p in self.loss.parameters if isinstance(p, Scalar | Choice)]
         words = {p.name: _typical(p) if isinstance(p, Scalar) else p.default for p in given} | {"reduction": "mean"}
         construct = match_by_name(self.constructor, given, (), f"the constructor of {self.name}")
-        return construct.handed(partial(self.thing, **self.presets), words)
+        return construct.handed(partial(self.thing, **given_now(self.presets)), words)
 
     def _function(self, bound: BoundCall, inputs: Mapping[str, Any], placed: Callable[[Any], Any]) -> Any:
         kept = _KEPT.get()

@@ -17,6 +17,7 @@ from nceref.targets.arguments import call_by_forms, expected_names, given_parame
 from nceref.targets.call_expression import expression
 from nceref.targets.construct import BoundCall, Callee, callee_of
 from nceref.targets.frameworks.frameworks import framework_of
+from nceref.targets.frameworks.steps import number_of_steps
 from nceref.targets.own_parameters import holder_of
 from nceref.targets.recognize import recognize_framework
 from nceref.targets.target import ResolvedTarget
@@ -34,6 +35,7 @@ def resolve_target(
     param: Mapping[str, str] | None = None,
     unsought: Mapping[str, str] | None = None,
     place: Mapping[str, Any] | None = None,
+    in_steps: bool = False,
 ) -> ResolvedTarget:
     """Resolve what a user gave to a target that can be called.
 
@@ -44,16 +46,15 @@ def resolve_target(
     takes them. `floats` are scalars to hand over as Python numbers. `param` maps inputs to paths of parameters that a
     torch module holds; others are found by name. `unsought` maps inputs whose parameters are left alone to their paths.
     `place` is the ``rank`` and ``world_size`` of this process, for a target that takes them; a `Deferred` one is not
-    yet known.
+    yet known. With `in_steps` a target may take the number of steps as well.
 
     Raises `TargetError` if the target cannot be located, imported or called with these inputs, and `InputError` if an
     argument of this function is wrong.
     """
     try:
         own = dict(param or {}), dict(unsought or {})
-        return _resolved(
-            thing, loss, call, dict(init or {}), framework, dict(settings or {}), floats, own, dict(place or {})
-        )
+        place = {**(place or {}), **(number_of_steps() if in_steps else {})}
+        return _resolved(thing, loss, call, dict(init or {}), framework, dict(settings or {}), floats, own, place)
     except (NcerefError, KeyboardInterrupt):
         raise
     # An attribute of somebody else's object may raise anything.

@@ -11,7 +11,7 @@ from nceref.output.system import processes_available
 from nceref.spec import Loss
 from nceref.targets import load
 from nceref.targets.attempt import attempt, attempt_answer
-from nceref.targets.frameworks.call import call_request
+from nceref.targets.frameworks.call import CallRequest, call_request
 from nceref.targets.global_state import kept_surroundings
 from nceref.targets.local import LocalRunner
 from nceref.targets.process.child import ChildRunner
@@ -33,7 +33,7 @@ class Runner:
     def __call__(self, probe: Probe, twice: bool = False) -> Outcome:
         """Call the target; with `twice`, call it again and compare bit by bit."""
         request = reparametrized(call_request(probe, self.device), self.forms)
-        return by_inputs(attempt(self.target, request, twice), request, self.forms)
+        return by_inputs(self.call(request, twice), request, self.forms)
 
     def processes(self) -> tuple[int, ...]:
         """The process of the checker, in which the target runs."""
@@ -41,7 +41,11 @@ class Runner:
 
     def reply(self, probe: Probe, answer: tuple[Any, Mapping[str, Any]]) -> Outcome:
         """The outcome of a program that gives this answer, through arrays and gradients of the same framework."""
-        return attempt_answer(self.target, call_request(probe, self.device), answer)
+        return self.call(call_request(probe, self.device), answer=answer)
+
+    def call(self, request: CallRequest, twice: bool = False, answer: Any = None) -> Outcome:
+        """The outcome of a request to the target, or of an answer that is known."""
+        return attempt(self.target, request, twice) if answer is None else attempt_answer(self.target, request, answer)
 
 
 @contextlib.contextmanager

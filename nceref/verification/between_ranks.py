@@ -73,15 +73,16 @@ def on_ranks(
     if contract is None or not failing.setup.several or not diagnoses:
         return diagnoses
     first, *rest = diagnoses
-    words = ["one rank alone is right"]
+    words = [f"one {contract.part} alone is right"]
     if first.predicts is not None and (again := other()) is not None:
         holds = "the same" if first.predicts(again[0]) else "something else, which depends on their number"
-        words.append(f"checked with {again[1].world_size} ranks too: it is {holds}")
-    return comparing_ranks(first).noting(*words, ranks_apart(failing.observations, contract)), *rest
+        words.append(f"checked {again[1].words} too: it is {holds}")
+    return comparing_ranks(first, contract).noting(*words, ranks_apart(failing.observations, contract)), *rest
 
 
-def comparing_ranks(diagnosis: Diagnosis) -> Diagnosis:
-    """The diagnosis with what to do where nothing explains several ranks."""
+def comparing_ranks(diagnosis: Diagnosis, contract: Contract) -> Diagnosis:
+    """The diagnosis with what to do where nothing explains several ranks, or steps."""
     if diagnosis.id != "unexplained":
         return diagnosis
-    return replace(diagnosis, fix="Compare what the ranks compute: print their parts on one case, --case ID.")
+    parts = f"Compare what the {contract.part}s compute: print their parts on one case, --case ID."
+    return replace(diagnosis, fix=parts)

@@ -19,7 +19,7 @@ from nceref.verification.modes import mode_diagnoses, only_modes_fail
 from nceref.verification.recorded_runs import of_one_kind
 from nceref.verification.request import Request
 from nceref.verification.several_runs import ExplainedRun, joined_diagnoses, joined_training
-from nceref.verification.target_run import TargetRun, probes_of, run_target
+from nceref.verification.target_run import TargetRun, probes_of, run_target, sizes_of
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,9 @@ class _Explainer:
 
             # What is wrong between ranks alone was looked for with calls already.
             for second in self._of_run(failing, NO_CALLS):
-                yield one, replace(second, diagnoses=tuple(map(comparing_ranks, second.diagnoses)))
+                contract = failing.setup.contract
+                assert contract is not None
+                yield one, replace(second, diagnoses=tuple(comparing_ranks(d, contract) for d in second.diagnoses))
 
     def _of_run(self, failing: TargetRun, calls: Any = None) -> Iterator[ExplainedRun]:
         """The explanation of a run; then with a measured formula; then with the effect on training."""
@@ -255,7 +257,8 @@ def _calls(request: Request, run: Any, failing: TargetRun) -> Any:
         return NO_CALLS
     if failing.setup.contract is not None:
         run.use(failing.setup.contract)
-    return fresh_calls(run, failing.observations, request.algorithm, request.resizing)
+    sizes = sizes_of(request, failing.setup) if request.in_steps else request.resizing
+    return fresh_calls(run, failing.observations, request.algorithm, sizes)
 
 
 def _training(request: Request, calls: Any, failing: TargetRun, diagnoses: Sequence[Diagnosis]) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ TARGET = "What is judged"
 INPUTS = "On which inputs"
 REPORT = "Report and verdict"
 RUN = "How it is run"
-RANKS = "Several ranks"
+RANKS = "Several ranks, or steps"
 
 
 @dataclass(frozen=True)
@@ -146,21 +146,22 @@ OPTIONS = (
         least=0,
     ),
     Option("ranks", "integers", RANKS, "Run TARGET on W ranks; PyTorch and JAX.", metavar="W[,W]"),
+    Option("accumulate", "integers", RANKS, "Call TARGET in K steps of gradient accumulation.", metavar="K[,K]"),
     Option(
         "sync",
         "choice",
         RANKS,
-        "How gradients are combined over ranks; default: mean.",
+        "How gradients are combined over ranks or steps; default: mean.",
         choices=("mean", "sum"),
     ),
     Option(
         "value",
         "choice",
         RANKS,
-        "How the values of ranks are combined; default: mean.",
+        "How the values of ranks or steps are combined; default: mean.",
         choices=("mean", "sum", "rank0", "each"),
     ),
-    Option("shards", "integers", RANKS, "Share of the rows of each rank; default: equal.", metavar="A,B"),
+    Option("shards", "integers", RANKS, "Share of the rows of each rank or step; default: equal.", metavar="A,B"),
     Option("duplicate", "flag", RANKS, "Repeat rows until all ranks have equally many."),
     Option(
         "added",

@@ -236,8 +236,8 @@ _COLORS = {
 
 
 def _runs(report: Report) -> list[str]:
-    """Dtypes of the run, or with ranks the prefixes of the ids of results, one for each run."""
-    if "ranks" not in report.environment:
+    """Dtypes of the run, or with ranks or steps the prefixes of the ids of results, one for each run."""
+    if not report.shared_by:
         return str(report.environment.get("dtype", "")).split(", ")
     return list(dict.fromkeys(r.case.partition("/")[0] for r in report.results if "/" in r.case))
 
@@ -248,8 +248,8 @@ def _circumstances(report: Report) -> Iterator[str]:
     yield from (str(words[key]) for key in ("framework", "dtype", "device") if words.get(key))
     if about.get("isolation"):
         yield f"isolated by {about['isolation']}"
-    if about.get("ranks"):
-        yield f"value={about['value']}, sync={about['sync']} over ranks"
+    if report.shared_by:
+        yield f"value={about['value']}, sync={about['sync']} over {report.shared_by}"
     if about.get("suite"):
         yield f"suite {about['suite']}"
     yield from (f"{name}={'given' if value is ... else value}" for name, value in report.settings.items())

@@ -32,3 +32,8 @@ class ReportData:
     seconds: float = 0.0
     costs: tuple[tuple[str, Mapping[str, float]], ...] = ()
     limits: tuple[Diagnosis, ...] = ()
+
+    @property
+    def shared_by(self) -> str:
+        """The word for what has shared each batch, ``ranks`` or ``steps``; empty where one call has all of it."""
+        return next((parts for parts in ("ranks", "steps") if self.environment.get(parts)), "")

@@ -1,10 +1,12 @@
 """The arguments of `verify`, checked and sorted: the loss, the conventions intended, and how to judge."""
 
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from typing import Any
+
+import numpy as np
 
 from nceref import __version__
 from nceref.cases.aliases import match_input
@@ -22,14 +24,14 @@ from nceref.errors import InputError
 from nceref.losses import get_loss
 from nceref.output.system import processes_available
 from nceref.output.text import class_name, printable, shown
-from nceref.output.words import alike, as_code, did_you_mean
+from nceref.output.words import alike, as_code, counted, did_you_mean
 from nceref.registry import choose, folder_of, names_object, pick, place_and_name
 from nceref.spec import Array, Choice, Labels, Loss, Parameter, Scalar
 from nceref.targets.command_line import is_command, refuse_options, words_of
 from nceref.targets.frameworks import NAMES
 from nceref.targets.peers import peer
 from nceref.targets.process.isolation import isolation
-from nceref.targets.ranks.contract import Contract
+from nceref.targets.ranks.contract import Contract, split_inputs
 from nceref.targets.ranks.options import OPTIONS as OF_RANKS
 from nceref.targets.ranks.options import added, contracts, importable
 from nceref.targets.recorded import RecordedTarget
@@ -90,7 +92,7 @@ class Request:
     unsought : mapping
         Inputs whose parameters are left alone, with their paths.
     contracts : tuple of Contract
-        The runs on ranks; empty for one without.
+        The runs on ranks, or in steps; empty for one without.
     added : (str, float) or None
         A second target, that is added to the first on ranks, and its weight.
     calls : int
@@ -152,6 +154,11 @@ class Request:
         return altered if self.reference is None else self.reference(altered)
 
     @property
+    def in_steps(self) -> bool:
+        """Whether the target is called in steps of gradient accumulation."""
+        return any(contract.in_turn for contract in self.contracts)
+
+    @property
     def recorded(self) -> RecordedTarget | None:
         """The target, if its answers were recorded elsewhere: no call beyond them can be made."""
         # By its type: an object may say of itself what it likes.
@@ -200,7 +207,9 @@ def request_of(thing: Any, loss: str | Loss | None, options: Mapping[str, Any]) 
         msg = "`repro` needs calls to find the smallest failing input, and `calls` is 0: leave out one of the two"
         raise InputError(msg)
     if on_ranks:
-        thing = _on_ranks(thing, own, settings)
+        _must_be_one_process(thing, own, settings, on_ranks[0])
+    if on_ranks and not on_ranks[0].in_turn:
+        thing = _on_ranks(thing, own)
     declaration = _loss(loss, name)
     meant = intentions(declaration, settings)
     check_gather(declaration, meant, on_ranks)
@@ -213,6 +222,7 @@ def request_of(thing: Any, loss: str | Loss | None, options: Mapping[str, Any]) 
     own["resizing"] = Resizing(own.pop("multiple_of", 1), *sizes)
     if "inputs" in own:
         own["inputs"] = read_inputs(own["inputs"], declaration)
+        _must_divide(own["inputs"], declaration, on_ranks)
         # What the batch has, the designed cases have as well: the target takes it.
         arrays = {p.name for p in declaration.parameters if isinstance(p, Array | Labels) and not p.required}
         checked = {**{name: ... for name in own["inputs"] if name in arrays}, **checked}
@@ -288,24 +298,46 @@ def _must_be_possible(thing: Any, loss: Any, own: Mapping[str, Any]) -> None:
         raise InputError(msg)
 
 
-def _on_ranks(thing: Any, own: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+def _must_be_one_process(thing: Any, own: Mapping[str, Any], settings: Mapping[str, Any], contract: Contract) -> None:
+    """Refuse what neither ranks nor steps can do."""
+    if own.get("repro"):
+        what = "call, and steps are" if contract.in_turn else "process, and ranks are"
+        msg = f"`repro` writes a script of one {what} several; leave out one of the two"
+        raise InputError(msg)
+    if settings.get("reduction") == "none":
+        where, part = ("in steps" if contract.in_turn else "on ranks"), contract.part
+        msg = f"`reduction` must be mean or sum {where}: the value of a {part} is one number, got 'none'"
+        raise InputError(msg)
+    if is_command(thing):
+        why, remedy = "since ranks meet in PyTorch or JAX", "name the function itself"
+        if contract.in_turn:
+            why, remedy = "which answers each case by itself", "name a function of Python, or let the program take the"
+            remedy += " steps, and leave `accumulate` out"
+        msg = f"`{'accumulate' if contract.in_turn else 'ranks'}` is not for a target cmd:, {why}; {remedy}"
+        raise InputError(msg)
+
+
+def _on_ranks(thing: Any, own: Mapping[str, Any]) -> str:
     """The target as text, by which every rank imports it; what ranks exclude is refused."""
     if own.get("isolate"):
         msg = "`isolate` gives every process a network of its own, and ranks meet in one; leave out one of the two"
         raise InputError(msg)
-    if own.get("repro"):
-        msg = "`repro` writes a script of one process, and ranks are several; leave out one of the two"
-        raise InputError(msg)
-    if settings.get("reduction") == "none":
-        msg = "`reduction` must be mean or sum on ranks: the value of a rank is one number, got 'none'"
-        raise InputError(msg)
     if own.get("device", "cpu") != "cpu":
         msg = f"`device` must be cpu on ranks, which meet by gloo, got {shown(own['device'])}"
         raise InputError(msg)
-    if is_command(thing):
-        msg = "`ranks` is not for a target cmd:, since ranks meet in PyTorch or JAX; name the function itself"
-        raise InputError(msg)
     return thing if issubclass(type(thing), str) else importable(thing)
+
+
+def _must_divide(batch: Mapping[str, Any], loss: Loss, contracts: Sequence[Contract]) -> None:
+    """Refuse a batch of the caller's own whose rows are no multiple of the number of steps."""
+    count = max((len(batch[name]) for name in split_inputs(loss, batch)), default=0)
+    for contract in contracts:
+        if contract.in_turn and count % contract.unit:
+            shares = ",".join(str(len(own)) for own in np.array_split(np.arange(count), contract.world_size))
+            or_shares = f", or --shards {shares}" if count >= contract.world_size else ", or take fewer steps"
+            msg = f"`inputs` has {counted(count, 'row')}, but `accumulate` has {contract.world_size} steps;"
+            msg += f" give a multiple of {contract.unit} rows{or_shares}"
+            raise InputError(msg)
 
 
 def positive(name: str, value: Any) -> float:
@@ -473,8 +505,8 @@ def environment(request: Request, target: Any, forms: Mapping[str, str] | None =
         facts |= {"defaults": dict(target.defaults)} if target.defaults else {}
     facts |= request.about
     if request.contracts:
-        facts["ranks"] = ", ".join(each.label for each in request.contracts)
         first = request.contracts[0]
+        facts[f"{first.part}s"] = ", ".join(each.label for each in request.contracts)
         facts |= {"value": first.value, "sync": first.sync}
     if request.recorded is not None:
         return facts | dict(request.recorded.facts)

@@ -29,8 +29,8 @@ class Scope:
         Formats, and ways of calling other than plainly, see `nceref.verification.modes`.
     not_judged : tuple of str
         Inputs whose gradient was judged on no case.
-    ranks : tuple of int
-        Numbers of ranks; empty for one process.
+    ranks, steps : tuple of int
+        Numbers of ranks, and of steps of gradient accumulation; empty for one process and one call.
     recorded : bool
         Whether answers were recorded elsewhere, so that nothing was called here.
     one_value : mapping
@@ -43,6 +43,7 @@ class Scope:
     modes: tuple[str, ...] = ()
     not_judged: tuple[str, ...] = ()
     ranks: tuple[int, ...] = ()
+    steps: tuple[int, ...] = ()
     recorded: bool = False
     one_value: Mapping[str, float] = field(default_factory=dict)
 
@@ -50,7 +51,8 @@ class Scope:
         """The scope in words, a line or two."""
         ends = (f"{_span(*ends)} {name}" for name, ends in self.ranges.items() if name in _COUNTED)
         scalars = (f"{name} {_span(*ends)}" for name, ends in self.ranges.items() if name not in _COUNTED)
-        ranks = [f"ranks {', '.join(map(str, self.ranks))}"] * bool(self.ranks)
+        shared = (("ranks", self.ranks), ("steps", self.steps))
+        ranks = [f"{parts} {', '.join(map(str, counts))}" for parts, counts in shared if counts]
         yield f"tested: {', '.join([counted(self.cases, 'case'), *ends, *scalars, *self.dtypes, *ranks])}"
         ways = "recorded outputs, so nothing was called here" if self.recorded else self._ways
         rest = f"; gradients not judged: {', '.join(self.not_judged)}" if self.not_judged else ""
@@ -84,6 +86,7 @@ class Scope:
             "modes": list(self.modes),
             "not_judged": list(self.not_judged),
             **({"ranks": list(self.ranks)} if self.ranks else {}),
+            **({"steps": list(self.steps)} if self.steps else {}),
             **({"recorded": True} if self.recorded else {}),
             **({"one_value": dict(self.one_value)} if self.one_value else {}),
         }

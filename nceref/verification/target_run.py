@@ -8,12 +8,12 @@ from typing import Any
 
 from nceref.cases.corpus.corpus import corpus, evaluate
 from nceref.cases.corpus.files import given_inputs
+from nceref.cases.corpus.resizing import Resizing
 from nceref.cases.invariances import check_invariances
 from nceref.cases.judge import REFUSAL, judge
 from nceref.cases.records import Observation, Probe, Result
 from nceref.diagnosis.ranks.intended import GATHER, intended_gather
 from nceref.errors import TargetError
-from nceref.output.words import counted
 from nceref.spec import Scalar
 from nceref.targets.command_line import is_command
 from nceref.targets.ranks.contract import Contract
@@ -38,18 +38,18 @@ class RunSetup:
 
     @property
     def words(self) -> str:
-        """The run in words for a sentence: ``in float32``, ``with 2 ranks``."""
+        """The run in words for a sentence: ``in float32``, ``with 2 ranks``, ``in 2 steps``."""
         return f"in {self.dtype}" if self.contract is None else self._ranks
 
     @property
     def _ranks(self) -> str:
         assert self.contract is not None
         dtype = f" in {self.dtype}" if self.label.startswith(self.dtype) else ""
-        return f"with {counted(self.contract.world_size, 'rank')}{dtype}"
+        return f"{self.contract.words}{dtype}"
 
     @property
     def several(self) -> bool:
-        """Whether there are several ranks."""
+        """Whether there are several ranks, or steps."""
         return self.contract is not None and self.contract.world_size > 1
 
 
@@ -74,9 +74,6 @@ def runner_of(request: Request, child: Any = None) -> Any:
     """The target, ready to run; in a child that is there already, it takes the place of the one before."""
     if request.recorded is not None:
         return nullcontext(request.recorded)
-    from nceref.targets import runner
-    from nceref.targets.command import in_command
-
     options: dict[str, Any] = {
         "call": request.call,
         "init": request.init,
@@ -87,7 +84,22 @@ def runner_of(request: Request, child: Any = None) -> Any:
         "unsought": request.unsought,
         "device": request.device,
     }
-    if request.contracts:
+    if request.in_steps:
+        from nceref.targets.ranks.steps import StepsRunner, in_turn
+
+        # A runner that is there already may be one of these.
+        child = child.run if isinstance(child, StepsRunner) else child
+        inner = _runner(request, child, {**options, "in_steps": True})
+        return in_turn(inner, request.device)
+    return _runner(request, child, options)
+
+
+def _runner(request: Request, child: Any, options: dict[str, Any]) -> Any:
+    """The target as `options` of its loading say, in one process or on ranks."""
+    from nceref.targets import runner
+    from nceref.targets.command import in_command
+
+    if request.contracts and not request.in_steps:
         from nceref.targets.ranks.runner import on_ranks, on_same_ranks
 
         if child is not None:
@@ -186,9 +198,7 @@ def probes_of(
     """
     if request.recorded is not None:
         return request.recorded.probes
-    dtype, contract, resizing = setup.dtype, setup.contract, request.resizing
-    if contract is not None:
-        resizing = replace(resizing, multiple_of=lcm(resizing.multiple_of, contract.unit))
+    dtype, contract, resizing = setup.dtype, setup.contract, sizes_of(request, setup)
     probes = corpus(
         request.loss,
         request.settings,
@@ -220,6 +230,13 @@ def probes_of(
     return tuple(map(request.answered, between))
 
 
+def sizes_of(request: Request, setup: RunSetup) -> Resizing:
+    """The sizes of the cases of a run, which its ranks or steps can share."""
+    if setup.contract is None:
+        return request.resizing
+    return replace(request.resizing, multiple_of=lcm(request.resizing.multiple_of, setup.contract.multiple))
+
+
 def _shared(probe: Probe, setup: RunSetup) -> bool:
     """Whether a case is one of a run on ranks."""
     assert setup.contract is not None
@@ -240,7 +257,7 @@ def run_target(request: Request, setup: RunSetup, run: Any, on_progress: Callabl
     # The sum of a batch is no sum of its shards' sums under every contract.
     plain = request.is_the_loss and setup.contract is None
     # On ranks every program of JAX is compiled.
-    without = () if setup.contract is None else ("jit",)
+    without = () if setup.contract is None or request.in_steps else ("jit",)
     if request.recorded is None:
         results += check_modes(observations, run, run.target, request.modes, plain=plain, without=without)
     # Wrong answers pass through the target's own framework: a fault in the reading of its arrays shows too.

@@ -97,12 +97,16 @@ def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Repor
     ranks : int, str or sequence of int, optional
         Numbers of ranks that the target is run on, such as ``(2, 3)``: every rank is a process with its rows of each
         batch, and one rank alone is judged as well. For targets of PyTorch and JAX that other processes can import.
+    accumulate : int, str or sequence of int, optional
+        Numbers of steps, such as ``4``, that the target is called in as a loop with gradient accumulation does: each
+        with its own rows of a batch, one after the other, on one instance of a class. One call for all rows is judged
+        as well. A parameter such as ``accumulation_steps`` is handed the number of steps.
     sync : {"mean", "sum"}
-        Whether training divides the sum of the ranks' gradients by their number.
+        Whether training divides the sum of the gradients of ranks or steps by their number.
     value : {"mean", "sum", "rank0", "each"}
-        Value of the joined batch: the mean or the sum of the ranks' values, that of rank 0, that of each.
+        Value of the joined batch: the mean or the sum of the values of ranks or steps, that of rank 0, that of each.
     shards : str or sequence of int, optional
-        Shares of the rows, one a rank, such as ``(3, 1)``; default: equal ones.
+        Shares of the rows, one a rank or step, such as ``(3, 1)``; default: equal ones.
     duplicate : bool
         Whether rows are repeated until all ranks have equally many, as samplers do.
     added : str or (target, float), optional
@@ -404,9 +408,9 @@ def _explained(
 
 
 def _ranks(run: TargetRun) -> Iterator[Mapping[str, Any]]:
-    """Records of the ranks of a run, as plain data; none of one rank alone."""
+    """Records of the ranks of a run, as plain data; none of one rank alone, and none of steps."""
     contract = run.setup.contract
-    if contract is not None and run.setup.several:
+    if contract is not None and run.setup.several and not contract.in_turn:
         from nceref.diagnosis.ranks.by_rank import rank_records
 
         yield from (each.record() for each in rank_records(run.label, run.observations, contract))
@@ -416,9 +420,10 @@ def _scope(request: Request, target: Any, results: Sequence[Result], runs: Seque
     beyond = {case.rpartition("/")[2] for case in limited_cases(results)}
     observations = [o for each in runs for o in each.observations if o.probe.id not in beyond]
     scope = scope_of(observations, results, request.dtypes, graded(results)[1])
-    ranks = tuple(contract.world_size for contract in request.contracts)
+    counts = tuple(contract.world_size for contract in request.contracts)
     one_value = {name: target.fixed[name] for name in target.one_value}
-    return replace(scope, ranks=ranks, recorded=request.recorded is not None, one_value=one_value)
+    scope = replace(scope, steps=counts) if request.in_steps else replace(scope, ranks=counts)
+    return replace(scope, recorded=request.recorded is not None, one_value=one_value)
 
 
 def _terms(request: Request, runs: Sequence[TargetRun]) -> dict[str, Mapping[str, float]]:

@@ -76,6 +76,7 @@ FREE = {
     "verify --loss": ("nothing", EVIL),
     "verify --modes": ("nothing", EVIL),
     "verify --param": ("logits", "=weight", EVIL),
+    "verify --accumulate": ("1", "a", EVIL),
     "verify --ranks": ("0", "a", EVIL),
     "verify --repro": (".", "--help"),
     "verify --set": ("factor", "=3", EVIL),

@@ -324,6 +324,7 @@ EXAMPLES = (
         4,
     ),
     Example("verify targets.py:loss --loss cross_entropy --ranks 2 --duplicate --axis devices", 4),
+    Example("verify targets.py:loss --loss cross_entropy --suite quick --accumulate 2"),
     Example(
         "verify --manifest nceref.toml --only doubled --json made.json --html made.html --junit made.xml"
         " --markdown made.md --badge made.svg",

@@ -112,11 +112,8 @@ def ranks_apart(observations: Sequence[Observation], contract: Contract) -> str:
     if not any(right) or all(right):
         return ""
     good, bad = ([k for k, fine in enumerate(right) if fine == wanted] for wanted in (True, False))
-    return f"the value of {_named(good)} is right on all {len(cases)} cases, that of {_named(bad)} is not"
-
-
-def _named(ranks: Sequence[int]) -> str:
-    return f"rank{'s' * (len(ranks) > 1)} {listed(map(str, ranks))}"
+    named = (f"{contract.part}{'s' * (len(ranks) > 1)} {listed(map(str, ranks))}" for ranks in (good, bad))
+    return f"the value of {next(named)} is right on all {len(cases)} cases, that of {next(named)} is not"
 
 
 def answered(observations: Sequence[Observation], contract: Contract) -> list[Observation]:

@@ -3,19 +3,20 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
-from nceref.cases.records import Diagnosis, Observation
+from nceref.cases.records import Diagnosis, DiagnosisPart, Observation
 from nceref.diagnosis.gaps import diagnosis, gaps, listed
 from nceref.diagnosis.options import Option
 from nceref.diagnosis.ranks.by_rank import LEAST, answered, predicted
-from nceref.diagnosis.ranks.explanation import RankExplanation
+from nceref.diagnosis.ranks.explanation import IN_STEPS, RankExplanation
 from nceref.diagnosis.ranks.fits import ValueFit, powers, shared_fit, value_fits
 from nceref.diagnosis.ranks.intended import GATHER, KEPT
 from nceref.diagnosis.ranks.one_rank import one_rank_apart
 from nceref.diagnosis.ranks.parts import RankCase
-from nceref.diagnosis.ranks.words import parts_of
-from nceref.output.words import out_of
-from nceref.targets.ranks.contract import Contract
+from nceref.diagnosis.ranks.words import formulas, parts_of
+from nceref.output.words import counted, out_of
+from nceref.targets.ranks.contract import SYNCS, Contract
 
 Observed = tuple[Sequence[Observation], Contract]
 _OUTSIDE = frozenset({"offset", "gradient-factor"})
@@ -37,6 +38,8 @@ def diagnose_ranks(
     seen = answered(observations, contract)
     if result := _first_explained(seen, contract, other):
         return result
+    if contract.in_turn and (restated := _restated(seen, contract)):
+        return restated
     kept = [o for o in seen if o.probe.id not in wrong_alone]
     left = sorted({o.probe.id for o in seen} & wrong_alone)
     without = partial(_without, other, wrong_alone)
@@ -44,6 +47,29 @@ def diagnose_ranks(
         what = f"left out: {out_of(len(left), len(seen), 'case')} that one rank alone has wrong, {listed(left)}"
         return tuple(replace(d.noting(what), predicts=None) for d in result)
     return one_rank_apart(predicted(kept, contract), lambda: _predicted(without()))
+
+
+def _restated(seen: Sequence[Observation], contract: Contract) -> tuple[Diagnosis, ...]:
+    """What is wrong where the same steps, added up or averaged in the other way, are right on all cases."""
+    if len(seen) < LEAST:
+        return ()
+    for value, sync in product(SYNCS, SYNCS):
+        other = replace(contract, value=value, sync=sync)
+        joined = (replace(o, outcome=other.joined(o.outcome.ranks, o.probe)) for o in seen)
+        if other != contract and all(gap.right for o in joined for gap in gaps(o).values()):
+            ways = (("value", contract.value, value), ("gradient", contract.sync, sync))
+            changed = [(what, own) for what, own, needed in ways if own != needed]
+            ids = [f"{what}-{'divided-by' if own == 'mean' else 'times'}-steps" for what, own in changed]
+            words = [f"the {what} is {'1/K' if own == 'mean' else 'K'} times the right one" for what, own in changed]
+            cases = f"(on all {len(seen)} cases of {counted(contract.world_size, 'step')})"
+            parts = (*map(DiagnosisPart, words[:-1]), DiagnosisPart(words[-1], cases))
+            intend = " ".join(
+                f"--{option} {needed}"
+                for option, own, needed in (("value", contract.value, value), ("sync", contract.sync, sync))
+                if own != needed
+            )
+            return (replace(diagnosis("+".join(ids), *parts), where="in K steps,", intend=intend),)
+    return ()
 
 
 def _predicted(run: Observed | None) -> list[RankCase]:
@@ -148,7 +174,10 @@ def _diagnosis(confirmed: tuple[RankExplanation, RankExplanation | None]) -> Dia
     ids = "+".join([*(o.id for o in first.conventions), *main.ids])
     words = parts_of(main, tuple(e for e in (first, second) if e))
     intend = _options(main)
-    return replace(diagnosis(ids, *words, predicts=partial(_predicts, first)), where="with W ranks,", intend=intend)
+    found = diagnosis(ids, *words, predicts=partial(_predicts, first))
+    where = "in K steps," if first.contract.in_turn else "with W ranks,"
+    yours, reference = formulas(main)
+    return replace(found, where=where, intend=intend, formula=yours, reference=reference)
 
 
 def _options(explanation: RankExplanation) -> str:
@@ -159,6 +188,8 @@ def _options(explanation: RankExplanation) -> str:
         "gradient-divided-by-ranks": "--sync sum" * (contract.sync == "mean"),
         "gradient-times-ranks": "--sync mean" * (contract.sync == "sum"),
     }
+    stated |= {IN_STEPS[id]: option for id, option in stated.items()}
+    stated |= {"value-times-steps": "--value mean" * (contract.value == "sum")}
     if explanation.conventions or explanation.gradients is None:
         return ""
     if len(ids) == 1 and ids[0] in KEPT and not contract.duplicate:

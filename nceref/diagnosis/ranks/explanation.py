@@ -8,6 +8,18 @@ from nceref.diagnosis.ranks.fits import UNSEEN, Powers, SharedFit, ValueFit
 from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.targets.ranks.contract import Contract
 
+IN_STEPS = {
+    "local-candidates-only": "step-candidates-only",
+    "mean-of-means": "mean-of-step-means",
+    "value-times-ranks": "value-times-steps",
+    "value-is-a-share": "value-divided-by-steps",
+    "gradient-divided-by-ranks": "gradient-divided-by-steps",
+    "gradient-times-ranks": "gradient-times-steps",
+    "scalar-not-synchronized": "scalar-not-accumulated",
+    "one-rank-apart": "one-step-apart",
+}
+"""What steps do that is called otherwise of ranks."""
+
 
 @dataclass(frozen=True)
 class RankExplanation:
@@ -56,7 +68,8 @@ class RankExplanation:
         by_gradient = [id for each in (self.gradients or {}).values() for id in gradient_ids(each)]
         by_shared = [id for name, fit in self.shared.items() if (id := self._shared_id(name, fit))]
         # Readings first, then the value, then rows, then scalars.
-        return tuple(dict.fromkeys([*by_value, *sorted(by_gradient, key=_ORDER.index), *by_shared]))
+        ids = dict.fromkeys([*by_value, *sorted(by_gradient, key=_ORDER.index), *by_shared])
+        return tuple(IN_STEPS.get(id, id) if self.contract.in_turn else id for id in ids)
 
     def _shared_id(self, name: str, fit: SharedFit) -> str:
         if fit.power is None:

@@ -8,6 +8,7 @@ import numpy as np
 from nceref.cases.records import Diagnosis, DiagnosisPart
 from nceref.diagnosis.gaps import diagnosis, gaps
 from nceref.diagnosis.ranks.by_rank import best_share, wrong_values
+from nceref.diagnosis.ranks.explanation import IN_STEPS
 from nceref.diagnosis.ranks.fits import UNSEEN, ValueFit, fitted_powers, parts_from, shares
 from nceref.diagnosis.ranks.parts import JOINED, RankCase
 from nceref.diagnosis.ranks.words import ALONE
@@ -63,7 +64,8 @@ def one_rank_apart(cases: Sequence[RankCase], other: Callable[[], Sequence[RankC
         return ()
     if first.rank != second.rank and not (first.is_last and second.is_last):
         return ()
-    return (diagnosis(ID, *_parts(*sorted((first, second), key=lambda seen: seen.contract.world_size))),)
+    id = IN_STEPS[ID] if first.contract.in_turn else ID
+    return (diagnosis(id, *_parts(*sorted((first, second), key=lambda seen: seen.contract.world_size))),)
 
 
 def _seen(cases: Sequence[RankCase]) -> OneRank | None:
@@ -120,27 +122,29 @@ def _suspects(cases: Sequence[RankCase], fit: ValueFit, name: str, rank: int) ->
 
 def _parts(first: OneRank, second: OneRank) -> tuple[DiagnosisPart, ...]:
     """What was measured on the fewer and on the more ranks."""
-    which = f"rank {first.rank}" if first.rank == second.rank else "the last rank"
+    part = first.contract.part
+    which = f"{part} {first.rank}" if first.rank == second.rank else f"the last {part}"
     if not first.value:
         counts = " and ".join(
-            f"{seen.contract.world_size} ranks ({counted(seen.cases, 'case')})" for seen in (first, second)
+            f"{seen.contract.world_size} {part}s ({counted(seen.cases, 'case')})" for seen in (first, second)
         )
         words = (
             f"the values are right, and so are the gradients of the rows but for what {which} leaves, or what its value"
             " adds to those of the others"
         )
-        effect = DiagnosisPart("training goes by another gradient of one rank", "", "training")
+        effect = DiagnosisPart(f"training goes by another gradient of one {part}", "", "training")
         return DiagnosisPart(words), DiagnosisPart(f"measured on {counts}", "", "note"), effect
     counts = " and ".join(
         f"{'all' if seen.wrong == seen.cases else f'{seen.wrong} of'} {counted(seen.cases, 'case')} of"
-        f" {seen.contract.world_size} ranks"
+        f" {seen.contract.world_size} {part}s"
         for seen in (first, second)
     )
     same = first.factor and second.factor and abs(first.factor - second.factor) <= 1e-5 * abs(first.factor)
     times = f", and {recognized(first.factor)[1]} times what it should be" if same else ""
-    other = DiagnosisPart("training goes by another loss on that rank", "", "training")
+    where = "in that step" if first.contract.in_turn else "on that rank"
+    other = DiagnosisPart(f"training goes by another loss {where}", "", "training")
     return (
         DiagnosisPart(f"the value of {which} is wrong", f"on {counts}{times}"),
-        DiagnosisPart("that of every other rank is right on all", "", "right"),
+        DiagnosisPart(f"that of every other {part} is right on all", "", "right"),
         ALONE if first.gradient and second.gradient else other,
     )

@@ -124,6 +124,9 @@ class RankCase:
     @property
     def readings(self) -> tuple[RankReading, ...]:
         """Those that mean something for this loss, the right one and the places of ranks apart."""
+        # A step knows no rows but its own.
+        if self.contract.in_turn:
+            return (RankReading("shard"),)
         stacked = self.contrasts_itself and (len(self.arrays) > 1 or bool(self.inputs.get("views")))
         kinds = ("shard", *(("views",) if stacked else ()))
         first = (*(("labels", "both") if self.contrasts_itself else ()), *sorted(self.arrays))
@@ -159,6 +162,8 @@ class RankCase:
     @property
     def masks(self) -> tuple[str, ...]:
         """What may go by the place of another rank."""
+        if self.contract.in_turn:
+            return ()
         if self.contrasts_itself:
             return ("both", "self", "own", "labels")
         directions = len(self.rows(JOINED, 0).values) // max(self.count, 1)

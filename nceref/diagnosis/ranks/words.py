@@ -9,6 +9,7 @@ from nceref.diagnosis.conventions import CONVENTIONS
 from nceref.diagnosis.gaps import listed
 from nceref.diagnosis.ranks.explanation import RankExplanation
 from nceref.diagnosis.ranks.fits import ROLES, UNSEEN, Powers, SharedFit
+from nceref.targets.ranks.contract import Contract
 
 _TRAINING: dict[str, str] = {
     "local-candidates-only": "training sees the candidates of one rank, and has another optimum",
@@ -25,6 +26,11 @@ _TRAINING: dict[str, str] = {
     "gradient-divided-by-ranks": "training goes as with a learning rate that is divided by W",
     "gradient-times-ranks": "training goes as with a learning rate that is multiplied by W",
     "scalar-not-synchronized": "that scalar is trained with another learning rate than the rows",
+    "step-candidates-only": "training sees the candidates of one step, and has another optimum",
+    "mean-of-step-means": "rows of smaller steps weigh more in training",
+    "gradient-divided-by-steps": "training goes as with a learning rate that is divided by K",
+    "gradient-times-steps": "training goes as with a learning rate that is multiplied by K",
+    "scalar-not-accumulated": "that scalar is trained with another learning rate than the rows",
 }
 _OF_SELF_MASK = dict.fromkeys(
     ("rank-offset-forgotten", "shards-reordered"),
@@ -37,13 +43,14 @@ ALONE = DiagnosisPart("training is right; only the number that is logged is not"
 def parts_of(main: RankExplanation, runs: Sequence[RankExplanation]) -> tuple[DiagnosisPart, ...]:
     """What was measured.
 
-    `main`: which is put into words. `runs`: one for each number of ranks. Result: the rest of what begins with ``with W
-    ranks``.
+    `main`: which is put into words. `runs`: one for each number of ranks, or of steps. Result: the rest of what begins
+    with ``with W ranks`` or ``in K steps``.
     """
     # The first is what was asked for; the other number of ranks was called beside that.
-    where = ", and as a check ".join(f"on all {e.cases} cases of {e.contract.world_size} ranks" for e in runs)
+    counts = (f"on all {e.cases} cases of {e.contract.world_size} {main.contract.part}s" for e in runs)
+    where = ", and as a check ".join(counts)
     *first, last = value_words(main), *gradient_words(main)
-    measured = (*first, replace(last, cases=f"({where})"))
+    measured = (*first, replace(last, cases=f"({where})"), *_candidates(main))
     # Beside a convention, what the factor of the gradient is one of is not the right gradient.
     return measured if main.conventions else (*measured, *_training(main))
 
@@ -53,6 +60,29 @@ def _training(main: RankExplanation) -> Sequence[DiagnosisPart]:
         return (DiagnosisPart("its gradient is something else"),)
     effects = _TRAINING | (_OF_SELF_MASK if main.value.readings[0].masks == "self" else {})
     return [DiagnosisPart(effects[id], "", "training") for id in main.ids if id in effects] or [ALONE]
+
+
+def _candidates(main: RankExplanation) -> Iterator[DiagnosisPart]:
+    """How many samples an anchor of a step is compared with."""
+    contract = main.contract
+    if contract.in_turn and _is_of_shards(main):
+        those = "those of its step" if contract.shards else "N/K - 1"
+        yield DiagnosisPart(f"each sample is compared with {those} in place of N - 1 others", "", "note")
+
+
+def formulas(main: RankExplanation) -> tuple[str, str]:
+    """What all steps together compute, and the reference, as formulas; empty for ranks, whose rows may be anywhere."""
+    if not main.contract.in_turn or main.conventions:
+        return "", ""
+    # A step should give its share of the value.
+    factor = {0: "1/K ", 1: "", -1: "1/K^2 "}.get(main.value.power)
+    if factor is None or not _is_of_shards(main):
+        return "", ""
+    return f"{factor}sum_k L(rows of step k)", "L(all N rows)"
+
+
+def _is_of_shards(main: RankExplanation) -> bool:
+    return any(reading.kind == "shard" for reading in main.value.readings)
 
 
 def value_words(main: RankExplanation) -> DiagnosisPart:
@@ -68,9 +98,14 @@ def _value_words(main: RankExplanation) -> str:
     fit, power = main.value, main.value.power
     beside = listed([CONVENTIONS[o.id].phrase for o in main.conventions]) if main.conventions else ""
     kinds = {reading.kind for reading in fit.readings}
-    times = f"{written_power(power)} times " if power else ""
+    part, letter = main.contract.part, main.contract.letter
+    times = f"{written_power(power, letter)} times " if power else ""
+    if "shard" in kinds and main.contract.in_turn:
+        # As it is returned: its share of a sum is 1/K of it.
+        returned = power - (main.contract.value == "sum")
+        times = f"{written_power(returned, letter)} times " if returned else ""
     if "shard" in kinds:
-        return f"a rank's value is {times}the loss of its own rows alone"
+        return f"a {part}'s value is {times}the loss of its own rows alone"
     if kinds & _OF_READINGS.keys():
         reading = fit.readings[0]
         which = _SHARDS.get(reading.masks, reading.masks)
@@ -88,11 +123,11 @@ def _value_words(main: RankExplanation) -> str:
     if main.contract.duplicate:
         return f"a rank's value is {times}that of the batch with its repeated rows"
     if fit.share == "own mean":
-        return f"a rank's value is {times}the mean over its own rows, whose numbers differ"
+        return f"a {part}'s value is {times}the mean over its own rows, whose numbers differ"
     if power:
         of = {"all": "", "own": ", of its own rows"}[fit.share]
         what = f"that with {beside}" if beside else "what it should be"
-        return f"a rank's value{of}{',' * bool(of)} is {written_power(power)} times {what}"
+        return f"a {part}'s value{of}{',' * bool(of)} is {written_power(power, letter)} times {what}"
     if fit.share == "own" and main.contract.value in ("rank0", "each"):
         return _OF_OWN_ROWS
     return f"the value is that with {beside}" if beside else _RIGHT
@@ -120,23 +155,27 @@ def gradient_words(main: RankExplanation) -> Iterator[DiagnosisPart]:
     """What the gradients are, inputs with the same together."""
     by_words: dict[str, list[str]] = {}
     right = "is right" if main.value.plain and main.value.share != "own mean" else "is that of this value"
+    contract = main.contract
     for name, each in (main.gradients or {}).items():
-        by_words.setdefault(_powers_words(each).replace("is right", right), []).append(name)
+        by_words.setdefault(_powers_words(each, contract).replace("is right", right), []).append(name)
     for name, fit in main.shared.items():
-        by_words.setdefault(_shared_words(fit).replace("is right", right), []).append(name)
+        by_words.setdefault(_shared_words(fit, contract).replace("is right", right), []).append(name)
     for words, names in by_words.items():
         # Beside a convention nothing is right.
         like = words.replace("the right one", "that of the loss with this") if main.conventions else words
+        if contract.in_turn and _is_of_shards(main):
+            like = words.replace("the right one", "that of the mean of the losses of the steps' rows")
         yield DiagnosisPart(f"the gradient of {listed(names)} {like}", "", "right" if words == right else "wrong")
 
 
-def _powers_words(each: Powers) -> str:
+def _powers_words(each: Powers, contract: Contract) -> str:
+    letter = contract.letter
     seen = [(power, role) for power, role in zip(each, ROLES, strict=True) if power != UNSEEN]
     known = {power for power, _ in seen}
     if known <= {0}:
         return "is right"
     if len(known) == 1 and None not in known:
-        return f"is {written_power(known.pop())} times the right one"
+        return f"is {written_power(known.pop(), letter)} times the right one"
     missing = [role for power, role in seen if power is None]
     rest = {power for power in known if power is not None}
     if not rest:
@@ -144,26 +183,28 @@ def _powers_words(each: Powers) -> str:
     lacks = f"lacks what rows have as {listed(missing)}" if missing else ""
     if len(rest) == 1:
         power = rest.pop()
-        return f"{lacks}, and the rest is {written_power(power)} times the right one" if power else lacks
-    factors = [(f"{written_power(p)} times the right one" if p else "right", role) for p, role in seen if p is not None]
+        return f"{lacks}, and the rest is {written_power(power, letter)} times the right one" if power else lacks
+    times = {p: f"{written_power(p, letter)} times the right one" if p else "right" for p in rest}
+    factors = [(times[p], role) for p, role in seen if p is not None]
     words = listed([f"{factor} for rows as {role}" for factor, role in factors])
     return f"is {words}" + (f", and {lacks}" if lacks else "")
 
 
-def _shared_words(fit: SharedFit) -> str:
+def _shared_words(fit: SharedFit, contract: Contract) -> str:
+    part = contract.part
     if fit.power is None:
-        return "is 0 on every rank"
+        return f"is 0 on every {part}"
     many = len(fit.without) != 1
-    nothing = f"rank{'s' * many} {listed(map(str, fit.without))} leave{'s' * (not many)} 0" if fit.without else ""
+    nothing = f"{part}{'s' * many} {listed(map(str, fit.without))} leave{'s' * (not many)} 0" if fit.without else ""
     if fit.partial:
-        return f"lacks the part of some ranks: {nothing}"
-    words = "is right" if fit.power == 0 else f"is {written_power(fit.power)} times the right one"
+        return f"lacks the part of some {part}s: {nothing}"
+    words = "is right" if fit.power == 0 else f"is {written_power(fit.power, contract.letter)} times the right one"
     return f"{words} ({nothing})" if fit.without and fit.power else words
 
 
-def written_power(power: Any) -> str:
+def written_power(power: Any, letter: str = "W") -> str:
     """Such as W, 1/W or W^2."""
     if power == 0:
         return "1"
-    size = "W" if abs(power) == 1 else f"W^{abs(power)}"
+    size = letter if abs(power) == 1 else f"{letter}^{abs(power)}"
     return size if power > 0 else f"1/{size}"

@@ -57,6 +57,11 @@ class CallRequest:
         of the devices, and so have the value and the gradients. 0 for an ordinary call.
     axis : str
         Name that the target has for that axis.
+    shares : tuple of int
+        Shares of the rows that each step has, where it is called in steps; then the value has an axis of the steps, and
+        so have the gradients by inputs other than `split`. Empty for one call.
+    split : mapping
+        Inputs of which each step has its own rows, with the number of their axes that are those of the rows.
     """
 
     inputs: Mapping[str, Any]
@@ -73,11 +78,23 @@ class CallRequest:
     rooms: Mapping[str, Any] = field(default_factory=dict)
     devices: int = 0
     axis: str = ""
+    shares: tuple[int, ...] = ()
+    split: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def differentiable(self) -> frozenset[str]:
         """Names of all inputs whose gradients are computed."""
         return self.tracked | self.scalars
+
+    @property
+    def calls(self) -> int:
+        """Number of values, where there is an axis of them; 0 for an ordinary call."""
+        return self.devices or len(self.shares)
+
+    def shape_of_gradient(self, name: str) -> tuple[int, ...]:
+        """The shape of the gradient by an input."""
+        shape = np.shape(self.inputs[name])
+        return (len(self.shares), *shape) if self.shares and name not in self.split else shape
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ from nceref.output.text import class_name, shown
 from nceref.targets.frameworks import NAMES
 from nceref.targets.frameworks.call import Answer, CallRequest, Trouble, short
 from nceref.targets.frameworks.framework import Framework, Reply
+from nceref.targets.frameworks.steps import STEP
 from nceref.targets.target import ResolvedTarget
 
 FRAMEWORKS: dict[str, Framework] = {
@@ -56,8 +57,8 @@ def answer(target: ResolvedTarget, request: CallRequest) -> Answer:
         try:
             result = framework.answer(target, request, floats, gradients)
         except Exception as error:
-            # It has answered, with something that is no loss: another way of calling does not help.
-            if failed is None and isinstance(error, Trouble):
+            # It has answered, with something that is no loss, or in the steps before: another call does not help.
+            if (failed is None and isinstance(error, Trouble)) or STEP.get()[0]:
                 raise
             failed = failed or error
         else:

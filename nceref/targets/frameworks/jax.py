@@ -14,6 +14,7 @@ from nceref.output.text import shown
 from nceref.output.words import counted
 from nceref.targets.frameworks.call import Answer, CallRequest, gradient_of, loss_of, value_of
 from nceref.targets.frameworks.framework import Dialect, Framework, Mode, Reply
+from nceref.targets.frameworks.steps import in_steps
 from nceref.targets.target import Deferred, Program, ResolvedTarget
 
 
@@ -32,10 +33,14 @@ def check(request: CallRequest) -> None:
 
 def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:
     """Differentiate the sum of what it returns by every tracked input."""
-    import jax
-
     if request.devices:
         return _answer_on_devices(target, request, floats, gradients)
+    return in_steps(request, lambda part: _called(target, part, floats, gradients))
+
+
+def _called(target: ResolvedTarget, request: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:
+    import jax
+
     with _double(request), jax.default_device(jax.devices(request.device)[0]):
         inputs = _native(request, floats)
         wanted = request.differentiable - floats if gradients and request.mode != "no-grad" else frozenset()

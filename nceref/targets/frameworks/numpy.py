@@ -24,6 +24,7 @@ from nceref.targets.frameworks.call import (
     value_of,
 )
 from nceref.targets.frameworks.framework import Dialect, Framework, Reply
+from nceref.targets.frameworks.steps import in_steps
 from nceref.targets.target import Program, ResolvedTarget
 
 
@@ -39,6 +40,10 @@ def check(request: CallRequest) -> None:
 
 def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:
     """Call it; without gradients of its own, only the value can be judged."""
+    return in_steps(request, lambda part: _called(target, part, gradients))
+
+
+def _called(target: ResolvedTarget, request: CallRequest, gradients: bool) -> Answer:
     assert target.program is not None
     handed = _native(request)
     before = [(name, x, content(x)) for name, x in handed.items() if isinstance(x, ARRAY)]

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from nceref.targets.frameworks.call import (
     value_of,
 )
 from nceref.targets.frameworks.framework import Dialect, Framework, Mode, Reply
+from nceref.targets.frameworks.steps import in_steps
 from nceref.targets.target import Program, ResolvedTarget
 
 
@@ -39,28 +40,48 @@ def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str],
     """Call it on copies that a graph can be followed through, and read the gradients of the leaves."""
     import torch
 
-    assert target.program is not None
     graph = gradients and request.mode != "no-grad"
+    taken: list[_Call] = []
     # The caller may be inside of no_grad or inference mode, where no graph is built.
     with torch.inference_mode(False), torch.set_grad_enabled(graph), _precision(request):
-        leaves = _leaves(request, floats)
-        # What a module holds itself has no gaps in memory.
-        plain = replace(request, mode="")
-        handed = {
-            n: _handed(n, x, plain if n in target.parameters else request) if isinstance(x, torch.Tensor) else x
-            for n, x in leaves.items()
-        }
-        tensors = [(n, x, reader(x)) for n, x in handed.items() if isinstance(x, torch.Tensor)]
-        before = [(n, x, read, read(x)) for n, x, read in tensors]
-        returned = target.program(handed, request.reduction, _placed(request))
-        loss = loss_of(returned, request, lambda x: isinstance(x, torch.Tensor))
-        changed = [n for n, x, read, was in before if read(x) != was]
-        if not isinstance(loss, torch.Tensor):
-            return _without_graph(loss, request, modified(changed))
-        value = value_of(_numbers(loss), request)
-        tracked = request.differentiable - floats if gradients else frozenset()
-        grads = _gradients(loss, {n: x for n, x in leaves.items() if n in tracked}, request)
-    return Answer(value, grads, remarks=modified(changed))
+        return in_steps(request, lambda part: _called(target, part, floats, gradients, taken))
+
+
+@dataclass(frozen=True, eq=False)
+class _Call:
+    """A call with its leaves, and the gradients that it and later steps leave there."""
+
+    request: CallRequest
+    leaves: Mapping[str, Any]
+    grads: dict[str, Any] = field(default_factory=dict)
+
+
+def _called(
+    target: ResolvedTarget, request: CallRequest, floats: frozenset[str], gradients: bool, taken: list[_Call]
+) -> Answer:
+    """The answer of one call, after those in `taken`, to whose rows its loss may lead back."""
+    import torch
+
+    assert target.program is not None
+    leaves = _leaves(request, floats)
+    # What a module holds itself has no gaps in memory.
+    plain = replace(request, mode="")
+    handed = {
+        n: _handed(n, x, plain if n in target.parameters else request) if isinstance(x, torch.Tensor) else x
+        for n, x in leaves.items()
+    }
+    tensors = [(n, x, reader(x)) for n, x in handed.items() if isinstance(x, torch.Tensor)]
+    before = [(n, x, read, read(x)) for n, x, read in tensors]
+    returned = target.program(handed, request.reduction, _placed(request))
+    loss = loss_of(returned, request, lambda x: isinstance(x, torch.Tensor))
+    changed = [n for n, x, read, was in before if read(x) != was]
+    if not isinstance(loss, torch.Tensor):
+        return _without_graph(loss, request, modified(changed))
+    value = value_of(_numbers(loss), request)
+    tracked = request.differentiable - floats if gradients else frozenset()
+    taken.append(_Call(request, {n: x for n, x in leaves.items() if n in tracked}))
+    _add_gradients(loss, taken)
+    return Answer(value, taken[-1].grads, remarks=modified(changed))
 
 
 def reader(tensor: Any) -> Callable[[Any], Any]:
@@ -132,21 +153,23 @@ def _without_graph(loss: Any, request: CallRequest, remarks: dict[str, str]) -> 
     return Answer(value_of(loss, request), {}, dict.fromkeys(request.differentiable, f"it returns a {kind}"), remarks)
 
 
-def _gradients(loss: Any, leaves: Mapping[str, Any], request: CallRequest) -> dict[str, Any]:
+def _add_gradients(loss: Any, taken: Sequence[_Call]) -> None:
+    """Add the gradients of the last call's loss to those of all calls; a target may have kept rows of earlier steps."""
     import torch
 
-    names = [n for n, x in leaves.items() if x.requires_grad]
-    # An input that the graph does not reach has the gradient 0, here and with `allow_unused` below.
-    if not names or not loss.requires_grad:
-        return {n: gradient_of(n, np.zeros(np.shape(request.inputs[n])), request) for n in leaves}
-    upstream = torch.as_tensor(1.0 if request.cotangent is None else request.cotangent, dtype=torch.float64)
-    upstream = upstream.to(loss).expand_as(loss)
-    leaf_grads = torch.autograd.grad(loss, [leaves[n] for n in names], upstream, allow_unused=True)
-    zeros = (torch.zeros_like(leaves[n]) for n in names)
-    return {
-        n: gradient_of(n, _numbers(zero if g is None else g), request)
-        for n, g, zero in zip(names, leaf_grads, zeros, strict=True)
-    }
+    leaves = [(call, n, x) for call in taken for n, x in call.leaves.items()]
+    cotangent = taken[-1].request.cotangent
+    upstream = torch.as_tensor(1.0 if cotangent is None else cotangent, dtype=torch.float64)
+    found: Sequence[Any] = [None] * len(leaves)
+    if leaves and loss.requires_grad:
+        tensors = [x for _, _, x in leaves]
+        found = torch.autograd.grad(loss, tensors, upstream.to(loss).expand_as(loss), allow_unused=True)
+    for (call, n, x), g in zip(leaves, found, strict=True):
+        # An input that the graph does not reach has the gradient 0.
+        if g is None and n in call.grads:
+            continue
+        grad = gradient_of(n, _numbers(torch.zeros_like(x) if g is None else g), call.request)
+        call.grads[n] = call.grads[n] + grad if n in call.grads else grad
 
 
 def _numbers(tensor: Any) -> Any:

@@ -22,6 +22,7 @@ from nceref.targets.call_expression import expression
 from nceref.targets.frameworks import NAMES
 from nceref.targets.frameworks.call import CallRequest
 from nceref.targets.frameworks.frameworks import framework_of
+from nceref.targets.frameworks.steps import COUNTS
 from nceref.targets.process.module_contents import ModuleContents, ModuleRequest, checked_contents
 from nceref.targets.process.wire import WireError
 from nceref.targets.target import LoadRequest, ResolvedTarget
@@ -169,6 +170,7 @@ def _is_refused_here(request: LoadRequest) -> bool:
     try:
         if call:
             place = dict.fromkeys(("rank", "world_size") if request.group else ())
+            place |= dict.fromkeys(COUNTS if request.options.get("in_steps") else ())
             expression(call, [p.name for p in request.loss.parameters], place, request.loss.name)
         if framework:
             framework_of(framework)
@@ -188,7 +190,8 @@ def longest(request: LoadRequest | CallRequest | ModuleRequest) -> int:
         return 4 * HEADER
     if isinstance(request, LoadRequest):
         return HEADER
-    return HEADER + NUMBER * (_rows(request) + sum(np.size(request.inputs[n]) for n in request.differentiable))
+    sizes = (int(np.prod(request.shape_of_gradient(n))) for n in request.differentiable)
+    return HEADER + NUMBER * (_rows(request) + sum(sizes))
 
 
 def checked(
@@ -282,7 +285,7 @@ def _outcome(message: Mapping[str, Any], request: CallRequest) -> Outcome:
     _require(message, ("value", "grads", "unjudged", "trouble", "sentence", "remarks"))
     known = request.differentiable
     value, trouble = message["value"], _one_of(message["trouble"], _TROUBLES)
-    grads = {_one_of(n, known): _array(g, np.shape(request.inputs[n]))[()] for n, g in _mapping(message["grads"])}
+    grads = {_one_of(n, known): _array(g, request.shape_of_gradient(n))[()] for n, g in _mapping(message["grads"])}
     unjudged = _texts(message["unjudged"], known)
     sentence = _text(message["sentence"])
     # A number or a trouble, never both; a gradient or the reason why there is none.
@@ -301,8 +304,8 @@ def _outcome(message: Mapping[str, Any], request: CallRequest) -> Outcome:
 
 
 def _value(value: Any, request: CallRequest) -> Any:
-    if request.devices:
-        return _array(value, (request.devices,))
+    if request.calls:
+        return _array(value, (request.calls,))
     if request.reduction != "none":
         return float(_array(value, ()))
     if request.shape is not None:
@@ -316,7 +319,7 @@ def _value(value: Any, request: CallRequest) -> Any:
 def _rows(request: CallRequest) -> int:
     """Largest size of the value; where no shape is known, the size of all inputs together."""
     if request.reduction != "none":
-        return request.devices or 1
+        return request.calls or 1
     if request.shape is not None:
         return int(np.prod(request.shape))
     return sum(np.size(x) for x in request.inputs.values())

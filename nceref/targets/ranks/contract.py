@@ -1,4 +1,4 @@
-"""Rules of a run on several ranks: the rows of each, and how values and gradients are joined."""
+"""Rules of a run on several ranks, or in several steps: the rows of each, and how values and gradients are joined."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from nceref.cases.records import Outcome, Probe
+from nceref.output.words import counted
 from nceref.spec import Array, Labels, Loss
+from nceref.targets.frameworks.steps import rows_by_share
 
 VALUES = ("mean", "sum", "rank0", "each")
 SYNCS = ("mean", "sum")
@@ -17,10 +19,12 @@ SYNCS = ("mean", "sum")
 class Contract:
     """The rules of one run on ranks: how rows are divided, and how values and gradients are joined.
 
+    Steps of gradient accumulation are ranks that are taken in turn, by one process: all rules are the same.
+
     Attributes
     ----------
     world_size : int
-        Number of ranks, W.
+        Number of ranks, W, or of steps, K.
     value : str
         Value of the joined batch: the ``mean`` or the ``sum`` of the ranks' values, that of rank 0
         (``rank0``), or that of every rank (``each``).
@@ -32,6 +36,8 @@ class Contract:
         Whether rows are repeated, from the first one on, until all ranks have equally many.
     axis : str
         Name that a target of JAX has for the axis of the devices; empty for the default.
+    in_turn : bool
+        Whether they are steps.
     """
 
     world_size: int
@@ -40,11 +46,32 @@ class Contract:
     shards: tuple[int, ...] = ()
     duplicate: bool = False
     axis: str = ""
+    in_turn: bool = False
+
+    @property
+    def part(self) -> str:
+        """The word for one of them."""
+        return "step" if self.in_turn else "rank"
+
+    @property
+    def letter(self) -> str:
+        """The letter for their number."""
+        return "K" if self.in_turn else "W"
+
+    @property
+    def words(self) -> str:
+        """The run in words for a sentence: ``with 2 ranks``, ``in 2 steps``."""
+        return f"{'in' if self.in_turn else 'with'} {counted(self.world_size, self.part)}"
 
     @property
     def unit(self) -> int:
         """The number that the number of rows must be a multiple of."""
         return 1 if self.duplicate else sum(self.shares)
+
+    @property
+    def multiple(self) -> int:
+        """The number that the numbers of rows of designed cases are multiples of: one row alone has no negatives."""
+        return 2 * self.unit if self.in_turn else self.unit
 
     @property
     def shares(self) -> tuple[int, ...]:
@@ -58,9 +85,9 @@ class Contract:
 
     @property
     def label(self) -> str:
-        """The name of the run in ids of results, such as ``2-ranks-3+1``."""
+        """The name of the run in ids of results, such as ``2-ranks-3+1`` or ``4-steps``."""
         shards = "-" + "+".join(map(str, self.shards)) if self.shards else ""
-        return f"{self.world_size}-rank{'s' * (self.world_size > 1)}{shards}"
+        return f"{self.world_size}-{self.part}{'s' * (self.world_size > 1)}{shards}"
 
     def rows(self, count: int) -> tuple[Any, ...]:
         """Indices of the rows of the joined batch that each rank has, in the order of the ranks.
@@ -70,8 +97,7 @@ class Contract:
         if self.duplicate:
             each = -(-count // self.world_size)
             return tuple(np.split(np.arange(each * self.world_size) % count, self.world_size))
-        ends = np.cumsum(self.shares) * (count // self.unit)
-        return tuple(np.split(np.arange(count), ends[:-1]))
+        return rows_by_share(count, self.shares)
 
     def fits(self, probe: Probe) -> bool:
         """Whether the rows of a case can be shared so."""
@@ -99,8 +125,8 @@ class Contract:
         named = [name for name in outcomes[0].grads if all(name in outcome.grads for outcome in outcomes)]
         grads = {name: self._gradient(name, outcomes, probe) for name in named}
         unjudged = {name: why for outcome in outcomes for name, why in outcome.unjudged.items()}
-        remarks = {id: _on_rank(outcomes, id) for outcome in outcomes for id in outcome.remarks}
-        remarks |= self._disagreement(values, probe) | _not_finite(outcomes)
+        remarks = {id: self._on_rank(outcomes, id) for outcome in outcomes for id in outcome.remarks}
+        remarks |= self._disagreement(values, probe) | self._not_finite(outcomes)
         value = {"mean": np.mean(values), "sum": np.sum(values)}.get(self.value, values[0])
         return Outcome(float(value), grads, unjudged, remarks=remarks, ranks=tuple(outcomes))
 
@@ -144,6 +170,27 @@ class Contract:
             " with the value of each, all must be alike"
         }
 
+    def _on_rank(self, outcomes: Sequence[Outcome], id: str) -> str:
+        """The words of a remark, with the ranks that made it unless all did."""
+        ranks = [r for r, outcome in enumerate(outcomes) if id in outcome.remarks]
+        words = outcomes[ranks[0]].remarks[id]
+        return words if len(ranks) == len(outcomes) else f"{words} on {listed_ranks(ranks, len(outcomes), self.part)}"
+
+    def _not_finite(self, outcomes: Sequence[Outcome]) -> dict[str, str]:
+        """A remark that names the ranks where a value or a gradient is not finite, if there are others where it is."""
+        bad: dict[str, list[int]] = {}
+        for rank, outcome in enumerate(outcomes):
+            named = {"value": outcome.value, **{f"gradient of `{n}`": g for n, g in outcome.grads.items()}}
+            for what, x in named.items():
+                if not np.all(np.isfinite(x)):
+                    bad.setdefault(what, []).append(rank)
+        some = {what: ranks for what, ranks in bad.items() if len(ranks) < len(outcomes)}
+        if not some:
+            return {}
+        what, ranks = next(iter(some.items()))
+        where = listed_ranks(ranks, len(outcomes), self.part)
+        return {f"not-finite-on-a-{self.part}": f"has a {what} that is not finite on {where}"}
+
 
 def split_inputs(loss: Loss, inputs: Mapping[str, Any]) -> frozenset[str]:
     """Names of the inputs whose first axis is that of the samples: every rank has its own rows of them."""
@@ -156,28 +203,6 @@ def rows_of(probe: Probe) -> int:
     return max((len(probe.inputs[name]) for name in split_inputs(probe.loss, probe.inputs)), default=0)
 
 
-def _on_rank(outcomes: Sequence[Outcome], id: str) -> str:
-    """The words of a remark, with the ranks that made it unless all did."""
-    ranks = [r for r, outcome in enumerate(outcomes) if id in outcome.remarks]
-    words = outcomes[ranks[0]].remarks[id]
-    return words if len(ranks) == len(outcomes) else f"{words} on {listed_ranks(ranks, len(outcomes))}"
-
-
-def _not_finite(outcomes: Sequence[Outcome]) -> dict[str, str]:
-    """A remark that names the ranks where the value or a gradient is not finite, if there are others where it is."""
-    bad: dict[str, list[int]] = {}
-    for rank, outcome in enumerate(outcomes):
-        named = {"value": outcome.value, **{f"gradient of `{n}`": g for n, g in outcome.grads.items()}}
-        for what, x in named.items():
-            if not np.all(np.isfinite(x)):
-                bad.setdefault(what, []).append(rank)
-    some = {what: ranks for what, ranks in bad.items() if len(ranks) < len(outcomes)}
-    if not some:
-        return {}
-    what, ranks = next(iter(some.items()))
-    return {"not-finite-on-a-rank": f"has a {what} that is not finite on {listed_ranks(ranks, len(outcomes))}"}
-
-
-def listed_ranks(ranks: Sequence[int], count: int) -> str:
-    """The ranks in words, such as "ranks 0, 2 of 4"; `count` is the number of all ranks."""
-    return f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))} of {count}"
+def listed_ranks(ranks: Sequence[int], count: int, part: str = "rank") -> str:
+    """The ranks in words, such as "ranks 0, 2 of 4"; `count` is the number of all, and `part` the word for one."""
+    return f"{part}{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))} of {count}"

@@ -1,4 +1,4 @@
-"""The options of a run on ranks, checked: how many ranks, which rows each has, how their answers are joined."""
+"""The options of a run on ranks or in steps, checked: how many, which rows each has, how their answers are joined."""
 
 import importlib
 import inspect
@@ -13,38 +13,57 @@ from nceref.errors import InputError
 from nceref.output.text import shown
 from nceref.targets.ranks.contract import SYNCS, VALUES, Contract
 
-OPTIONS = ("ranks", "sync", "value", "shards", "duplicate", "axis", "added")
+OPTIONS = ("ranks", "accumulate", "sync", "value", "shards", "duplicate", "axis", "added")
 MOST = 64
 """Ranks: each is a process on this machine."""
+_OF_RANKS_ALONE = {
+    "ranks": "ranks share a batch at once, and steps in turn",
+    "duplicate": "steps have their own rows, and no sampler repeats any",
+    "axis": "it is that of devices, and steps are taken on one",
+    "added": "the mix of two losses is judged on ranks",
+}
+"""Options that steps exclude, with the reason."""
+_VALUES_OF_STEPS = ("mean", "sum")
 
 
 def contracts(given: Mapping[str, Any]) -> tuple[Contract, ...]:
-    """The runs on ranks that were asked for, a single rank first: alone a target must be the reference.
+    """The runs on ranks or in steps that were asked for, a single one first: alone a target must be the reference.
 
-    `given` has those of `OPTIONS` that were given; the result is empty without ``ranks``. Raises `InputError` for a
-    number of ranks, a word or shares that do not fit.
+    `given` has those of `OPTIONS` that were given; the result is empty without ``ranks`` and ``accumulate``. Raises
+    `InputError` for a number, a word or shares that do not fit.
     """
-    if given.get("ranks") is None:
+    if in_turn := given.get("accumulate") is not None:
+        for name, why in _OF_RANKS_ALONE.items():
+            if given.get(name):
+                msg = f"{_as_written(name)} and `accumulate` exclude each other: {why}; leave out one of the two"
+                raise InputError(msg)
+    elif given.get("ranks") is None:
         if given:
             name, value = next(iter(given.items()))
-            named = "`added` (--with)" if name == "added" else f"`{name}`"
-            msg = f"{named} is about ranks, but `ranks` is not given; add ranks, such as 2, got {name}={shown(value)}"
+            msg = f"{_as_written(name)} is about ranks, but `ranks` is not given; add ranks, such as 2, got"
+            msg += f" {name}={shown(value)}"
             raise InputError(msg)
         return ()
-    sizes = _integers("ranks", given["ranks"], "2,3")
-    value = one_of("value", given.get("value", "mean"), VALUES)
+    many, least = ("accumulate", 2) if in_turn else ("ranks", 1)
+    sizes = _integers(many, given[many], "2,4" if in_turn else "2,3", least)
+    value = one_of("value", given.get("value", "mean"), _VALUES_OF_STEPS if in_turn else VALUES)
     sync = one_of("sync", given.get("sync", "mean"), SYNCS)
     duplicate = one_of("duplicate", given.get("duplicate", False), (True, False))
     shards = _integers("shards", given["shards"], "3,1") if given.get("shards") is not None else ()
     if shards and any(size != len(shards) for size in sizes):
-        msg = f"`shards` must have a share for each rank of `ranks`, got {len(shards)} for {shown(given['ranks'])}"
+        part = "step" if in_turn else "rank"
+        msg = f"`shards` must have a share for each {part} of `{many}`, got {len(shards)} for {shown(given[many])}"
         raise InputError(msg)
     if shards and duplicate:
         msg = "`shards` and `duplicate` exclude each other: repeated rows make all shards equal; leave one out"
         raise InputError(msg)
     axis = _name(given["axis"]) if given.get("axis") is not None else ""
-    runs = (Contract(size, value, sync, shards, duplicate, axis) for size in sizes)
-    return tuple(dict.fromkeys((Contract(1, value, sync, axis=axis), *runs)))
+    runs = (Contract(size, value, sync, shards, duplicate, axis, in_turn) for size in sizes)
+    return tuple(dict.fromkeys((Contract(1, value, sync, axis=axis, in_turn=in_turn), *runs)))
+
+
+def _as_written(option: str) -> str:
+    return "`added` (--with)" if option == "added" else f"`{option}`"
 
 
 def _name(axis: Any) -> str:
@@ -71,12 +90,12 @@ def added(given: Any) -> tuple[str, float]:
     return target if isinstance(target, str) else importable(target), number
 
 
-def _integers(name: str, given: Any, example: str) -> tuple[int, ...]:
+def _integers(name: str, given: Any, example: str, least: int = 1) -> tuple[int, ...]:
     listed = given.split(",") if isinstance(given, str) else [given] if isinstance(given, int) else given
     try:
-        return tuple(integer(name, int(x) if isinstance(x, str) else x, least=1, most=MOST) for x in listed)
+        return tuple(integer(name, int(x) if isinstance(x, str) else x, least=least, most=MOST) for x in listed)
     except (TypeError, ValueError, InputError):
-        msg = f"`{name}` must be integers from 1 to {MOST}, such as {example}, got {shown(given)}"
+        msg = f"`{name}` must be integers from {least} to {MOST}, such as {example}, got {shown(given)}"
         raise InputError(msg) from None
 
 

@@ -128,7 +128,8 @@ def _facts(view: ReportView) -> Markup:
     report, about = view.report, view.report.environment
     declared = all_losses().get(report.loss)
     settings = ", ".join(f"{name}={'given' if x is ... else x}" for name, x in report.settings.items())
-    ranks = f", value={about['value']}, sync={about['sync']} over ranks" if about.get("ranks") else ""
+    over = view.report.shared_by
+    ranks = f", value={about['value']}, sync={about['sync']} over {over}" if over else ""
     how = ", ".join(str(about[key]) for key in ("framework", "dtype", "device") if about.get(key))
     runs = f" in {len(view.runs)} runs" * (len(view.runs) > 1)
     facts = {
@@ -139,6 +140,7 @@ def _facts(view: ReportView) -> Markup:
         "Arguments": about.get("arguments"),
         "Run": f"{how}{ranks}",
         "Ranks": about.get("ranks"),
+        "Steps": about.get("steps"),
         "Cases": f"{report.scope.cases} judged{runs}, suite {about.get('suite', '')}" if report.scope.cases else None,
         "Recorded in": about.get("recorded"),
         "Isolated by": about.get("isolation"),
