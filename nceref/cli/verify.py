@@ -158,7 +158,7 @@ def _loss_is_known(target: str | None, given: dict[str, Any]) -> bool:
     """Whether --loss names one, or a target of a released package brings its own."""
     from nceref.targets.peers.peer import find
 
-    return bool(given["loss"]) or any(find(text or "") is not None for text in (target, given["against"]))
+    return bool(given["loss"]) or any(find(text) is not None for text in (target, given["against"]) if text)
 
 
 _OF_IDENTIFYING = {"target", "call", "init", "settings", "framework", "timeout", "isolate", "shape", "json_file"}

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from nceref.cases.corpus.corpus import designed_inputs
@@ -14,7 +13,8 @@ from nceref.verification.request import Request
 
 ROWS, FEATURES = 1024, 128
 """Sizes of the batch: products of rows take most of the time of a program with in-batch negatives."""
-_CALLS = 5
+_CALLS, _ENOUGH = 50, 20
+"""Most calls of one program, and ticks of the clock after which they are enough."""
 _TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 
@@ -33,7 +33,7 @@ def costs_of(request: Request, run: Any) -> dict[str, float]:
     if run(large).trouble:
         return {}
     memory = sum(_bytes(pid, "VmHWM") for pid in pids) - before
-    return {"CPU time": median(_seconds(run, large) for _ in range(_CALLS)), "peak memory": float(memory)}
+    return {"CPU time": _seconds(run, large), "peak memory": float(memory)}
 
 
 def compared(costs: Sequence[tuple[str, Mapping[str, float]]]) -> str:
@@ -41,8 +41,9 @@ def compared(costs: Sequence[tuple[str, Mapping[str, float]]]) -> str:
     if len(costs) != 2 or not all(each for _, each in costs):
         return ""
     (_, new), (name, old) = costs
-    words = [f"{new[what] / old[what]:.2g} times its {what}" for what in old if old[what] > 0]
-    return f"cost of a call with {ROWS} rows of {FEATURES} features, in units of {name}: {listed(words)}"
+    words = [f"{new[what] / old[what]:.2g} times its {what}" for what in old if new[what] > 0 < old[what]]
+    at = f"cost of a call with {ROWS} rows of {FEATURES} features"
+    return f"{at}, in units of {name}: {listed(words)}" if words else ""
 
 
 def _probes(request: Request, run: Any) -> tuple[Probe, Probe]:
@@ -57,10 +58,15 @@ def _probes(request: Request, run: Any) -> tuple[Probe, Probe]:
 
 
 def _seconds(run: Any, probe: Probe) -> float:
+    """CPU seconds of a call, from enough calls for the clock of the system; 0 where that does not see them."""
     pids = run.processes()
     before = sum(map(_ticks, pids))
-    run(probe)
-    return (sum(map(_ticks, pids)) - before) / _TICKS
+    for calls in range(1, _CALLS + 1):
+        run(probe)
+        passed = sum(map(_ticks, pids)) - before
+        if passed >= _ENOUGH:
+            return passed / calls / _TICKS
+    return 0.0
 
 
 def _ticks(pid: int) -> int:

@@ -11,6 +11,7 @@ from nceref.losses import all_losses
 from nceref.output.pages import Page
 from nceref.targets.peers.peer import find
 from nceref.verification import report as codes
+from nceref.verification.against import settings_of
 from nceref.verification.manifest.recognize import with_loss_of
 from nceref.verification.report import Report
 from nceref.verification.verifier import verify_with
@@ -66,7 +67,7 @@ def equality(
     on_progress : callable, optional
         Called with each case, and with their number as ``total=``.
     **options
-        Of `verify`, for both programs where these take them.
+        Of `verify`. How the second program is called holds for the first where that can be called so.
 
     Returns
     -------
@@ -106,12 +107,15 @@ class _Comparison:
         lead = next((d for d in report.diagnosis if d.first), None)
         if lead is not None and set(lead.id.split("+")) <= _UP_TO:
             return Equality(self.first, self.second, EQUAL, self._named(str(lead.lead)), report, identity)
+        if setting := self._setting_of_loss(report, options):
+            sentence = f"{self.second} equals {self.first}({setting})"
+            return Equality(self.first, self.second, EQUAL, sentence, report, identity)
         for other, new, held in self._held(options):
             if setting := _setting(new, held, self.how):
                 sentence = f"{new}({setting}) equals {other}"
                 return Equality(self.first, self.second, EQUAL, sentence, report, identity)
-        sentence = self._named(str(lead.lead)) if lead is not None else report.reason
-        return Equality(self.first, self.second, DIFFERENT, sentence, report)
+        sentence = self._named(str(lead.lead)) if lead is not None and not lead.formula else report.reason
+        return Equality(self.first, self.second, DIFFERENT, sentence, report, identity)
 
     def _named(self, text: str) -> str:
         """A sentence about what a loss is called, with the names of both programs."""
@@ -124,6 +128,15 @@ class _Comparison:
         options = {**self.options, "loss": self.loss, "against": self.first}
         known = self.loss or find(self.first) or find(self.second)
         return options if known else with_loss_of(self.first, options)
+
+    def _setting_of_loss(self, report: Report, options: Mapping[str, Any]) -> str:
+        """Settings of the first program, a loss of the package, under which the second one conforms; empty for none."""
+        named = settings_of(report) if self.first in all_losses() else {}
+        known = {p.name for p in all_losses()[self.first].declaration.parameters} if named else set()
+        if not named or not named.keys() <= known:
+            return ""
+        again = verify_with(_target(self.second), **{**self.how, "diagnose": False, **options, **named})
+        return ", ".join(f"{name}={value}" for name, value in named.items()) if again.ok else ""
 
     def _held(self, options: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
         """Each program with what the other one is known to be, as the loss and settings that it is held to."""
@@ -148,7 +161,7 @@ class _Comparison:
             for relation in declared.relations:
                 if relation.other == other and relation.kind == "==":
                     result = check_relation(declared, relation)
-                    return result.detail if result.status == "pass" else ""
+                    return result.detail.partition("; not beyond")[0] if result.status == "pass" else ""
         return ""
 
 

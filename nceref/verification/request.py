@@ -501,8 +501,7 @@ def environment(request: Request, target: Any, forms: Mapping[str, str] | None =
         facts["arguments"] = ", ".join(filter(None, parts))
         facts |= {"parameters": held} if held else {}
         facts |= {"other_parameters": list(target.others)} if target.others else {}
-        facts |= {"fixed": dict(target.fixed)} if target.fixed else {}
-        facts |= {"defaults": dict(target.defaults)} if target.defaults else {}
+        facts |= {"fixed": dict(target.fixed), "defaults": dict(target.defaults)}
     facts |= request.about
     if request.contracts:
         first = request.contracts[0]

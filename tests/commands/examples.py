@@ -82,7 +82,7 @@ _SLOW = (
     "plot-limits",
 )
 _SLOW += ("derive nce-optimum --text", "quadrants --steps 3 --temperature 0.2 --out", "verify targets")
-_SLOW += ("vectors", "verify --manifest")
+_SLOW += ("equal", "vectors", "verify --manifest")
 
 
 def commands():
@@ -102,12 +102,14 @@ REPORT = {
     "self_test[]": "case, result, run, sentence, why, wrong_answer",
     "scope": "cases, dtypes, modes, not_judged, ranges",
     "results[]": "bits, bound, case, error, id, quantity, size, status, why",
-    "environment": "algorithm, arguments, device, dtype, framework, nceref, numpy, platform, python, seed, suite",
+    "environment": "algorithm, arguments, defaults, device, dtype, fixed, framework, nceref, numpy, platform, python, "
+    "seed, suite",
 }
 RECORDED = REPORT | {
     "scope": f"{REPORT['scope']}, recorded",
     "environment": f"{REPORT['environment']}, manifest, recorded",
 }
+EQUALITY = {"": "exit_code, first, identity, report, second, sentence"}
 TALLY = "among, killed, named, total"
 DIAGNOSIS = "first, fix, formula, id, intend, parts, reference, sentence, threads, where"
 SEARCH = "calls, ended, limit, sentence"
@@ -337,6 +339,15 @@ EXAMPLES = (
         },
     ),
     Example("verify --update-checks --only doubled"),
+    Example("verify targets.py:loss --loss cross_entropy --suite quick --against targets.py:loss"),
+    Example(
+        "equal targets.py:loss targets.py:Doubled --loss cross_entropy --init factor=2 --set label_smoothing=0.0"
+        " --call f(logits,target,temperature) --framework numpy --suite quick --dtype float64 --seed 1 --timeout 60"
+        " --calls 400 --json made.json",
+        json="made.json",
+        keys=EQUALITY,
+    ),
+    Example("equal cross_entropy targets.py:loss --suite quick --isolate --json", json="-", keys=EQUALITY),
     Example("verify --all --suite quick --dtype float64 --checkout supcontrast=. --html made.html"),
     Example(
         "verify --all --json made.json --checkout supcontrast=.",
