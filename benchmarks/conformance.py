@@ -1,17 +1,20 @@
 """Cost of a test suite of a dozen losses, whose checks read one verification a target.
 
-    python -m benchmarks.conformance [numpy] [torch] [packages] [example]
+    python -m benchmarks.conformance [numpy] [torch] [packages] [example] [torch-example]
 
 Half of the functions are right, and half return twice the loss, which has to be explained. CPU seconds are those of
 this process and of all that it starts, so that the machine may be busy. Those of packages hold what each of their
 processes imports; `importing` is what one import takes. Those of the example are whole commands, on the package of
-docs/tutorials/maintainers.md.
+docs/tutorials/maintainers.md; those of torch-example are `nceref verify` on the same losses in PyTorch, with
+one import of torch in them, and `beside` it what is left.
 """
 
 import inspect
+import re
 import resource
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial, wraps
@@ -38,6 +41,10 @@ COMMANDS = {
     "pytest": (["pytest", "-p", PLUGIN, "--nceref", "-q", "-p", "no:cacheprovider"], 24.0),
 }
 """Commands on the example, each with its limit in CPU seconds."""
+TORCH_EXAMPLE = Path(__file__).with_name("twelve_torch_losses.py")
+FORMATS = (("float64",), ("float64", "float32"))
+BESIDE = 10.0
+"""CPU seconds that the losses in PyTorch may take in one format, beside the import of torch."""
 FUNCTIONS = 6
 PACKAGES = ("pml-ntxent", "info-nce-pytorch")
 TORCH = {
@@ -105,6 +112,29 @@ def commands() -> Iterator[dict[str, Any]]:
         yield {"kind": "example", "command": name, "cpu": round(cpu() - begin, 2), "limit": limit}
 
 
+def torch_commands() -> Iterator[dict[str, Any]]:
+    """CPU seconds of `nceref verify` on the losses in PyTorch, in one format and in two."""
+    for dtypes in FORMATS:
+        before = importing("torch")
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "nceref.toml")
+            path.write_text(torch_manifest(dtypes))
+            begin = cpu()
+            words = ["-m", "nceref", "verify", "--manifest", str(path)]
+            subprocess.run([sys.executable, *words], check=True, stdout=subprocess.DEVNULL)
+        seconds = cpu() - begin
+        numbers = {"cpu": seconds, "importing": before, "beside": seconds - before}
+        shown = {name: round(number, 2) for name, number in numbers.items()}
+        yield {"kind": "torch-example", "dtypes": [*dtypes], **shown, "limit": len(dtypes) * BESIDE}
+
+
+def torch_manifest(dtypes: tuple[str, ...]) -> str:
+    """The manifest of the example for its losses in PyTorch, which have more checks: they return all gradients."""
+    text = re.sub(r"^checks = .*\n", "", (EXAMPLE / "nceref.toml").read_text(), flags=re.MULTILINE)
+    text = re.sub(r"^dtypes = .*$", f"dtypes = {json_text([*dtypes], indent=None)}", text, flags=re.MULTILINE)
+    return text.replace('"twelve_losses:', f'"{TORCH_EXAMPLE}:')
+
+
 def measure(kind: str) -> dict[str, Any]:
     """Run all checks of a kind of targets, and count what that took."""
     calls: Counter[str] = Counter()
@@ -139,11 +169,14 @@ def _outcome(target: Target, check: Callable[[Target], None]) -> str:
     return "passed"
 
 
+_COMMANDS = {"example": commands, "torch-example": torch_commands}
+
+
 @click.command()
-@click.argument("kinds", nargs=-1, type=click.Choice([*LIMITS, "example"]))
+@click.argument("kinds", nargs=-1, type=click.Choice([*LIMITS, *_COMMANDS]))
 def main(kinds: tuple[str, ...]) -> None:
     """Print a line of JSON for each kind of targets, and for each command on the example."""
-    for line in commands() if "example" in kinds or not kinds else ():
+    for line in (line for kind in _COMMANDS if kind in kinds or not kinds for line in _COMMANDS[kind]()):
         click.echo(json_text(line, indent=None))
     for kind in [kind for kind in kinds or tuple(LIMITS) if kind in LIMITS]:
         before = importing(kind)

@@ -261,6 +261,33 @@ _EXECUTED: dict[tuple[str, int, int], ModuleType] = {}
 
 
 def _executed(path: Path) -> ModuleType:
+    """The module of a file: that of its package, from the same checkout, where there is one that can be imported."""
+    root, name = _in_package(path.resolve())
+    top = name.partition(".")[0]
+    # A package of that name that is loaded already, such as torch, is another one, or an older state of this one.
+    if root == path.resolve().parent or top in sys.modules:
+        return _alone(path)
+    # Before what is installed: a file of an old checkout must not be handed the new neighbors.
+    with _beside(root):
+        try:
+            return _imported(lambda: importlib.import_module(name), str(path))  # type: ignore[no-any-return]
+        except TargetError as error:
+            # The package may need what is not installed, and the file does not.
+            try:
+                return _alone(path)
+            except TargetError:
+                raise error from None
+
+
+def _in_package(path: Path) -> tuple[Path, str]:
+    """The folder that holds the outermost package of a file, and the module that the file is there."""
+    folder, parts = path.parent, [path.stem]
+    while (folder / "__init__.py").is_file():
+        folder, parts = folder.parent, [folder.name, *parts]
+    return folder, ".".join(parts).removesuffix(".__init__")
+
+
+def _alone(path: Path) -> ModuleType:
     # A file must not replace a module of the same name that is loaded already, such as torch.
     name = path.stem if path.stem not in sys.modules else f"target_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)

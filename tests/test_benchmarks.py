@@ -1,9 +1,11 @@
 """Benchmarks: floors by hand, verdicts, agreement of what is compared, and a report that has every row."""
 
+import ast
 import json
 import os
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
 
 import numpy as np
@@ -352,3 +354,15 @@ def test_the_cost_of_a_test_suite_counts_verifications_and_checks(monkeypatch):
     tests = len(testing.parametrize_with_checks([right], suite="quick").mark.args[1])
     assert counts["passed"] + counts["skipped"] + counts["failed"] == 2 * tests
     assert 0 < counts["failed"] <= counts["passed"] < 2 * tests
+
+
+@pytest.mark.parametrize("dtypes", conformance.FORMATS)
+def test_the_losses_in_pytorch_are_those_of_the_example(dtypes):
+    given, example = (
+        tomllib.loads(text)
+        for text in (conformance.torch_manifest(dtypes), (conformance.EXAMPLE / "nceref.toml").read_text())
+    )
+    assert given["defaults"]["dtypes"] == [*dtypes]
+    assert [t["name"] for t in given["target"]] == [t["name"] for t in example["target"]]
+    written = {node.name for node in ast.parse(conformance.TORCH_EXAMPLE.read_text()).body if hasattr(node, "name")}
+    assert {t["target"] for t in given["target"]} <= {f"{conformance.TORCH_EXAMPLE}:{name}" for name in written}

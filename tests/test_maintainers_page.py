@@ -19,23 +19,25 @@ PROJECT = ROOT / "docs/examples/twelve_losses"
 PAGE = (ROOT / "docs/tutorials/maintainers.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```text\n(\$ cd [^\n]*\n)?\$ ([^\n]*)\n(.*?)```", PAGE, re.DOTALL)
 OUTPUTS = {command: shown for _, command, shown in BLOCKS}
-(DIFF,) = re.findall(r"```diff\n--- (\S+)\n(.*?)```", PAGE, re.DOTALL)
-INIT, VERIFY, TESTS, BROKEN, BROKEN_TEST, LOST = OUTPUTS
+NAMED, REWRITTEN, UNMASKED = re.findall(r"```diff\n--- (\S+)\n(.*?)```", PAGE, re.DOTALL)
+PAIRS, *TABLES = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+EXPORT, COPIED, REWRITE, SUMMARY, EQUAL, INIT, VERIFY, TESTS, BROKEN, BROKEN_TEST, LOST = OUTPUTS
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 PLUGIN = "nceref.verification.manifest.pytest_plugin"
 
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """A copy of the project, as the working folder."""
-    shutil.copytree(PROJECT, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    """A copy of the project, as the working folder; the old state is beside it."""
+    for name in ("new", "old"):
+        shutil.copytree(PROJECT, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.chdir(tmp_path / "new")
+    return tmp_path / "new"
 
 
-def break_it(folder):
-    """Make the change that the page shows."""
-    name, lines = DIFF
+def change(folder, diff):
+    """Make a change that the page shows."""
+    name, lines = diff
     old, new = ("".join(f"{line[1:]}\n" for line in lines.splitlines() if line[0] == sign) for sign in "-+")
     text = (folder / name).read_text()
     assert old in text
@@ -60,6 +62,49 @@ def tables(text):
     return {each["name"]: each for each in tomllib.loads(text)["target"]}
 
 
+def test_the_exported_test_passes_for_the_right_loss_and_fails_for_the_wrong_one(run, project):
+    status, out, _ = run(*shlex.split(EXPORT)[1:])
+    assert status == 0
+    assert_prints(EXPORT, out)
+    size = sum(path.stat().st_size for path in (project / "tests").iterdir())
+    assert f"{size / 1000:.0f} kB" in PAGE
+    change(project, NAMED)
+    words = [sys.executable, *shlex.split(COPIED)[1:]]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert_prints(COPIED, done.stderr)
+    change(project, UNMASKED)
+    assert subprocess.run(words, capture_output=True, check=False).returncode == 1
+
+
+def test_a_right_rewrite_is_the_old_loss(run, project):
+    change(project, REWRITTEN)
+    for command in (REWRITE, EQUAL):
+        status, out, _ = run(*shlex.split(command)[1:])
+        assert status == 0
+        assert_prints(command, out)
+
+
+def test_a_wrong_rewrite_is_in_the_table_of_the_pull_request(run, project):
+    (project / "pr.toml").write_text(PAIRS)
+    change(project, REWRITTEN)
+    path = project / "twelve_losses/spread.py"
+    lines = path.read_text().replace("[first, second]", "").splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if "triu_indices" not in line))
+    status, out, _ = run(*shlex.split(SUMMARY)[1:])
+    assert status == 1
+    assert_prints(SUMMARY, out)
+
+
+def test_what_the_old_state_imports_is_old(run, project):
+    path = project / "twelve_losses/_parts.py"
+    path.write_text(
+        path.read_text().replace("np.linalg.norm(x, axis=1, keepdims=True)", "np.abs(x).max(1, keepdims=True)")
+    )
+    status, _, _ = run(*shlex.split(REWRITE)[1:], "--suite", "quick", "--calls", "0")
+    assert status == 1
+
+
 def test_all_losses_pass_with_the_finished_manifest_and_every_file_is_written(run, project):
     status, out, err = run(*shlex.split(VERIFY)[1:])
     assert status == 0
@@ -73,7 +118,7 @@ def test_all_losses_pass_with_the_finished_manifest_and_every_file_is_written(ru
 
 
 def test_a_loss_that_breaks_is_named_with_what_explains_it(run, project):
-    break_it(project)
+    change(project, UNMASKED)
     status, out, _ = run(*shlex.split(BROKEN)[1:])
     assert status == 1
     assert_prints(BROKEN, out)
@@ -91,9 +136,8 @@ def test_a_loss_that_no_longer_returns_its_gradients_does_not_pass(run, project)
 
 
 def test_excerpts_of_the_finished_manifest_stand_in_it():
-    blocks = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     finished = (PROJECT / "nceref.toml").read_text()
-    assert [block in finished for block in blocks] == [False, True, True]
+    assert [block in finished for block in TABLES] == [False, True, True]
 
 
 @pytest.mark.slow(reason="half a minute: every loss of the package is tried as every loss of the family")
@@ -102,7 +146,7 @@ def test_the_package_is_recognized_and_two_decisions_make_the_finished_manifest(
     assert (status, err) == (0, "wrote fresh.toml\n")
     assert_prints(INIT, out)
     text = (project / "fresh.toml").read_text()
-    assert re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)[0] in text
+    assert TABLES[0] in text
     fresh, finished = tables(text), tables((project / "nceref.toml").read_text())
     decided = {name for name, table in finished.items() if table != fresh[name]}
     assert decided == {"clip_loss", "momentum_loss"}
@@ -117,7 +161,7 @@ def test_the_manifest_is_a_test_suite(project):
     status, out = outcome_of(TESTS)
     assert status == 0, out
     assert_prints(TESTS, out)
-    break_it(project)
+    change(project, UNMASKED)
     status, out = outcome_of(BROKEN_TEST)
     assert status == 1, out
     assert_prints(BROKEN_TEST, out)

@@ -100,3 +100,27 @@ def test_pip_is_advised_for_every_package_that_is_judged_and_for_no_guess():
     with pytest.raises(TargetError) as caught:
         registry.find_object("no_such_package:loss")
     assert "pip" not in str(caught.value)
+
+
+def test_a_file_of_a_package_has_its_own_neighbors_and_a_broken_package_leaves_it_alone(tmp_path):
+    for folder, number in (("first_of_two", 1), ("second_of_two", 2)):
+        package = tmp_path / folder / "pkg" / "inner"
+        package.mkdir(parents=True)
+        (package.parent / "__init__.py").write_text("")
+        (package / "__init__.py").write_text("from pkg.inner.part import number\n")
+        (package / "part.py").write_text("from ..numbers import number\n")
+        (package.parent / "numbers.py").write_text(f"number = lambda: {number}\n")
+        (package / "needy.py").write_text("from .part import missing\n")
+        code = "from nceref.registry import find_object; import sys; print(find_object(sys.argv[1])())"
+        for name in ("part.py", "__init__.py"):
+            words = [sys.executable, "-c", code, f"{package / name}:number"]
+            assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == f"{number}\n"
+        words = [sys.executable, "-c", code, f"{package / 'needy.py'}:number"]
+        assert (
+            "cannot import name 'missing'" in subprocess.run(words, capture_output=True, text=True, check=False).stderr
+        )
+        (package.parent / "__init__.py").write_text("import not_there_at_all\n")
+        words = [sys.executable, "-c", code, f"{package.parent / 'numbers.py'}:number"]
+        assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == f"{number}\n"
+        words = [sys.executable, "-c", code, f"{package / 'part.py'}:number"]
+        assert "not_there_at_all" in subprocess.run(words, capture_output=True, text=True, check=False).stderr

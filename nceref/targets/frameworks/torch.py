@@ -163,7 +163,9 @@ def _add_gradients(loss: Any, taken: Sequence[_Call]) -> None:
     found: Sequence[Any] = [None] * len(leaves)
     if leaves and loss.requires_grad:
         tensors = [x for _, _, x in leaves]
-        found = torch.autograd.grad(loss, tensors, upstream.to(loss).expand_as(loss), allow_unused=True)
+        # The same as `grad_outputs`, for which PyTorch would import SymPy.
+        weighted = (loss * upstream.to(loss).expand_as(loss)).sum()
+        found = torch.autograd.grad(weighted, tensors, allow_unused=True)
     for (call, n, x), g in zip(leaves, found, strict=True):
         # An input that the graph does not reach has the gradient 0.
         if g is None and n in call.grads:
