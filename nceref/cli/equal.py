@@ -36,8 +36,9 @@ def equal(context: click.Context, /, first: str, second: str, **given: Any) -> N
 
     Both are called on the designed cases, and values and gradients must agree within the bounds on rounding errors of
     the loss that A is, or by A's own errors. Equal are also programs that differ by a factor or a reduction, and by one
-    argument of either, as in `B(margin=0)`: numbers are tried at 0 and 1. --call, --init and --framework are those of B;
-    A is called in the same way where it can be.
+    argument of either, as in `B(margin=0)`: numbers are tried at 0 and 1.
+
+    --call, --init and --framework are those of B. A is called in the same way where it can be.
     """
     from nceref.output.json_text import json_text
     from nceref.output.terminal import progress
