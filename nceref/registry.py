@@ -243,12 +243,19 @@ def _without_name(place: str, what: str, fits: Callable[[Any], bool]) -> InputEr
     return InputError(_malformed(place, what))
 
 
-def _file(path: Path) -> ModuleType:
-    if not path.is_file():
+def must_be_there(text: str) -> None:
+    """Raise `TargetError` where the file of a text ``file.py:name`` is not there; nothing is executed."""
+    place = place_and_name(text)[0]
+    path = Path(place)
+    if place.endswith(".py") and not path.is_file():
         folder = folder_of(f"{path}:")
         near = sorted({p.name for p in folder.glob("*.py")} - {path.name}) if folder.is_dir() else []
         msg = f"no file {printable(repr(str(path)))}{_meant(path.name, near)}"
         raise TargetError(msg)
+
+
+def _file(path: Path) -> ModuleType:
+    must_be_there(f"{path}:")
     at = path.stat()
     key = (str(path.resolve()), at.st_mtime_ns, at.st_size)
     if key not in _EXECUTED:

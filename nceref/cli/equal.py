@@ -40,10 +40,13 @@ def equal(context: click.Context, /, first: str, second: str, **given: Any) -> N
 
     --call, --init and --framework are those of B. A is called in the same way where it can be.
     """
+    from nceref.output.files import must_be_writable
     from nceref.output.json_text import json_text
     from nceref.output.terminal import progress
     from nceref.verification.equal import equality, page_of
 
+    files = {f"A {first}": first.rpartition(":")[0] or None, f"B {second}": second.rpartition(":")[0] or None}
+    must_be_writable({}, {"--json": given["json_file"]}, {k: x for k, x in files.items() if x and x.endswith(".py")})
     options = {**pairs("--set", given["settings"]), **values(given)}
     with progress("judging cases") as on_progress:
         found = equality(first, second, given["loss"], on_progress, **options)

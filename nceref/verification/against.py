@@ -1,5 +1,6 @@
 """A target against an older program: what that is known to be, or else its own numbers, is the reference."""
 
+import math
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from nceref.diagnosis.departure import departure
 from nceref.diagnosis.features import samples
 from nceref.diagnosis.gaps import VALUE, diagnosis, gaps, grown, shifted, usable
 from nceref.diagnosis.simple_numbers import recognized
-from nceref.output.words import out_of
+from nceref.output.words import counted, out_of
 from nceref.tolerance import Bounds
 from nceref.tolerance.implementation import FORMATS
 from nceref.verification.report_data import ReportData
@@ -113,7 +114,7 @@ def no_reference(report: ReportData) -> str:
     random = next((r.why for r in report.results if r.quantity == _RANDOM and r.status == "fail"), "")
     errors = {r.case: r.why for r in report.results if r.status == "error"}
     if not random and 2 * len(errors) > len({r.case for r in report.results}):
-        return f"it {next(iter(errors.values()))} on {len(errors)} cases"
+        return f"it {next(iter(errors.values()))} on {counted(len(errors), 'case')}"
     return f"it {random}" if random else ""
 
 
@@ -129,6 +130,44 @@ def facts_of(report: ReportData, name: str, exact: bool) -> dict[str, Any]:
             " rounding errors"
         )
     return {"against": name, "reference": what}
+
+
+def apart_beyond(old: ReportData, new: ReportData, loss: str) -> tuple[str, bool]:
+    """The sentence about cases without a reference that two programs answer differently, empty where there are none.
+
+    Second, whether the old one answers with a finite number there.
+    """
+    answers = [_beyond(report) for report in (old, new)]
+    apart = [case for case in answers[0] if case in answers[1] and not _same(*(each[case] for each in answers))]
+    if not apart:
+        return "", False
+    case = next((case for case in apart if _number(answers[0][case]) is not None), apart[0])
+    more = f" and {len(apart) - 1} more" * (len(apart) > 1)
+    words = f"where {loss} is undefined, {old.target} {answers[0][case]}, and {new.target} {answers[1][case]}"
+    return f"{words} ({case}{more})", _number(answers[0][case]) is not None
+
+
+def _beyond(report: ReportData) -> dict[str, str]:
+    """What a program answered to cases without a reference."""
+    return {r.case: r.why.partition(_YOURS)[2] for r in report.results if r.status == "skip" and _YOURS in r.why}
+
+
+_YOURS = "; yours "
+
+
+def _number(answer: str) -> float | None:
+    """The finite number of an answer; None for any other."""
+    try:
+        number = float(answer.removeprefix("returns "))
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _same(first: str, second: str) -> bool:
+    """Whether two answers are alike, to the digits that are shown."""
+    a, b = _number(first), _number(second)
+    return first == second or (a is not None and b is not None and abs(a - b) <= 1e-4 * abs(a))
 
 
 def explained_by_old(observations: Iterable[Observation], name: str) -> tuple[Diagnosis, ...]:

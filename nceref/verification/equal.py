@@ -9,6 +9,7 @@ from nceref.diagnosis.conventions import CONVENTIONS
 from nceref.errors import TargetError
 from nceref.losses import all_losses
 from nceref.output.pages import Page
+from nceref.registry import must_be_there, unknown
 from nceref.targets.peers.peer import find
 from nceref.verification import report as codes
 from nceref.verification.against import settings_of
@@ -78,6 +79,10 @@ def equality(
     InputError
         An option or a setting does not exist.
     """
+    for name in (first, second):
+        if name not in all_losses() and ":" not in name:
+            error = unknown("loss", name, tuple(all_losses()), "nceref losses")
+            raise error
     try:
         return _Comparison(first, second, loss, options, on_progress).answer()
     except TargetError as error:
@@ -96,6 +101,8 @@ class _Comparison:
 
     def answer(self) -> Equality:
         options = self._options()
+        if self.second not in all_losses():
+            must_be_there(self.second)
         report = verify_with(_target(self.second), on_progress=self.on_progress, **self.how, **options)
         identity = self._identity()
         if report.ok:
@@ -114,7 +121,7 @@ class _Comparison:
             if setting := _setting(new, held, self.how):
                 sentence = f"{new}({setting}) equals {other}"
                 return Equality(self.first, self.second, EQUAL, sentence, report, identity)
-        sentence = self._named(str(lead.lead)) if lead is not None and not lead.formula else report.reason
+        sentence = self._named(lead.sentence) if lead is not None and not lead.formula else report.reason
         return Equality(self.first, self.second, DIFFERENT, sentence, report, identity)
 
     def _named(self, text: str) -> str:
@@ -188,8 +195,11 @@ def page_of(equality: Equality) -> Page:
     page = Page()
     page.print(f"{_WORDS[equality.exit_code]}: {equality.sentence}", style="bold")
     report = equality.report
-    if words := report.environment.get("reference"):
-        page.print(words)
+    if equality.exit_code == DIFFERENT and report.reason != equality.sentence:
+        page.print(report.reason)
+    for key in ("reference", "undefined"):
+        if words := report.environment.get(key):
+            page.print(words)
     if equality.identity:
         page.print(f"identity: {equality.identity}")
     for diagnosis in report.diagnosis if equality.exit_code == DIFFERENT else ():

@@ -227,16 +227,28 @@ def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagno
         unknown = not known or known[0].id == "unexplained"
         return (*by_old, *modes) if unknown or by_old[0].lead.role == "computes" else (*known, *modes)
     meant = {text.partition("=")[0] for text in request.intended.values()}
-    return (*(_without(each, meant) for each in diagnose(unaltered, identities, calls)), *modes)
+    found = [_without(each, meant) for each in diagnose(unaltered, identities, calls)]
+    if request.about.get("against"):
+        # There, the reference is the older program.
+        found = [_against_loss(each, request.loss.name) for each in found]
+    return (*found, *modes)
+
+
+def _against_loss(each: Diagnosis, name: str) -> Diagnosis:
+    """An explanation that names the loss that it is relative to."""
+    return replace(each, parts=tuple(replace(p, text=p.text.replace("the reference", name)) for p in each.parts))
 
 
 def _without(each: Diagnosis, meant: set[str]) -> Diagnosis:
-    """An explanation whose id, fix and threads are those of what is not meant, where there is more than that."""
-    rest = [id for id in each.id.split("+") if id not in meant]
-    if not rest or len(rest) == each.id.count("+") + 1:
+    """An explanation whose id, fix and threads are those of what is not meant, and what is meant and lacks."""
+    ids = each.id.split("+")
+    rest = [id for id in ids if id not in meant]
+    if len(rest) == len(ids):
         return each
-    alone = diagnosis("+".join(rest))
-    return replace(each, id=alone.id, fix=alone.fix, threads=alone.threads)
+    lacking = [CONVENTIONS[id].phrase for id in sorted(meant.difference(ids))]
+    alone = diagnosis("+".join(rest) or "as-the-reference")
+    own = replace(each, id=alone.id, fix=alone.fix, threads=alone.threads, intend=each.intend if rest else "")
+    return own.noting(f"it lacks {' and '.join(lacking)}") if lacking else own
 
 
 def _limited(request: Request, diagnoses: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:

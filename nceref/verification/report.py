@@ -177,6 +177,8 @@ def rest_of(report: Report, page: Page | None = None, printed: str = "") -> Page
         layout.print_diagnosis(page, limit, "limits: ")
     if words := report.search.get("sentence"):
         page.print(f"\n{words}", style="yellow")
+    if words := report.environment.get("undefined", ""):
+        page.print(f"\n{words}" if words != report.reason else "")
     layout.print_training(page, report.training)
     if report.results:
         page.print()

@@ -21,7 +21,7 @@ from nceref.diagnosis.intended import AXES, intended, intentions
 from nceref.diagnosis.ranks.intended import check_gather
 from nceref.engine.arguments import checked_number, converted, integer, one_of
 from nceref.errors import InputError
-from nceref.losses import get_loss
+from nceref.losses import all_losses, get_loss
 from nceref.output.system import processes_available
 from nceref.output.text import class_name, printable, shown
 from nceref.output.words import alike, as_code, counted, did_you_mean
@@ -200,6 +200,7 @@ def request_of(thing: Any, loss: str | Loss | None, options: Mapping[str, Any]) 
         own |= {"init": init} if init else {}
         own |= {"framework": options.get("framework") or held.framework, "floats": target.floats}
     if old is not None:
+        must_be_a_program(old)
         loss = loss or _loss_of_known(old)
         own["against"] = OldProgram(old, _loss(loss, name), given)
     _must_be_possible(thing, loss, own)
@@ -245,6 +246,15 @@ def _known(thing: Any, options: Mapping[str, Any]) -> tuple[peer.Peer, peer.Peer
     if type(thing) is not str or options.get("call"):
         return None
     return peer.find(thing)
+
+
+def must_be_a_program(old: Any) -> None:
+    """Refuse an older program that is the name of a loss, or text that names nothing."""
+    if type(old) is str and old in all_losses():
+        msg = f"`against` must be a program, file.py:name or package.module:name, got {shown(old)}; give --loss {old}"
+        raise InputError(msg)
+    if type(old) is str and not is_command(old):
+        place_and_name(old, "`against`")
 
 
 def _loss_of_known(old: Any) -> str | None:

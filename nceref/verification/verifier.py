@@ -17,13 +17,14 @@ from nceref.output.text import printable, shown
 from nceref.spec import Loss
 from nceref.targets.arguments import SUCH_AS, expected_names
 from nceref.targets.command_line import is_command
+from nceref.targets.frameworks import NAMES
 from nceref.targets.global_state import ORDINARY, replaced_functions
 from nceref.targets.recorded import RecordedTarget
 from nceref.targets.search import NONE, Search
 from nceref.tolerance import Bounds
 from nceref.verification import report as codes
 from nceref.verification.adapters import adapted, called_wrongly, layers
-from nceref.verification.against import facts_of, no_reference, settings_of
+from nceref.verification.against import apart_beyond, facts_of, no_reference, settings_of
 from nceref.verification.cost import costs_of
 from nceref.verification.explain import ExplainedDifference, explain, without_answer
 from nceref.verification.limits import limited_cases, limits_of, mark_limits
@@ -64,6 +65,9 @@ def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Repor
         Arguments of a class's constructor, or of each call of a function.
     framework : {"numpy", "torch", "jax"}, optional
         Framework of the target; recognized by default.
+    against : str or callable, optional
+        An older program, as `target` is: what it computes is the reference, as the loss that it is found to be or by
+        its own numbers. `loss` is then the loss whose inputs both take.
     suite : {"standard", "quick", "full"}
         Suite of cases: about 60, 30 or 200.
     dtype : str or sequence of str
@@ -242,8 +246,21 @@ def _against(
         old=None if exact else old,
         about=facts_of(report, old.name, exact),
     )
-    found = _verified(new, on_progress, child, replace(wished, costs=wished.diagnose))
-    return replace(found, costs=(*found.costs, *report.costs), seconds=perf_counter() - begin)
+    wished = replace(wished, costs=wished.diagnose)
+    found = _verified(new, on_progress, child, wished)
+    framework = report.environment.get("framework", "")
+    if found.exit_code == codes.TARGET_FAILED and not new.framework and framework in NAMES[1:]:
+        # A file that leaves the framework to what it calls.
+        again = _verified(replace(new, framework=framework), on_progress, child, wished)
+        found = again if again.exit_code != codes.TARGET_FAILED else found
+    words, is_finite = apart_beyond(report, found, new.loss.name) if exact else ("", False)
+    if words:
+        found = replace(found, environment={**found.environment, "undefined": words})
+    if words and is_finite and found.ok:
+        found = replace(found, verdict="differs", exit_code=codes.DIFFERS, reason=words)
+    shared = {d.id for d in report.limits}
+    limits = tuple(d.noting(f"{old.name} has {'it too' if d.id in shared else 'no such limit'}") for d in found.limits)
+    return replace(found, limits=limits, costs=(*found.costs, *report.costs), seconds=perf_counter() - begin)
 
 
 def _judged_old(program: OldProgram, wished: _Wished) -> tuple[Request, Report]:

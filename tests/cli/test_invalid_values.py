@@ -17,6 +17,7 @@ REST = {
     "quadrants": "--steps 1",
     "derive": "paco-extra",
     "vectors export": "--out made",
+    "equal": "targets.py:loss targets.py:loss --loss cross_entropy --suite quick",
     "verify": "targets.py:loss --loss cross_entropy --suite quick",
 }
 """What a command needs beside the option; options of their own are left out."""
@@ -58,6 +59,12 @@ FREE = {
     "vectors check --loss": ("nothing", EVIL),
     "vectors export --loss": ("nothing", EVIL),
     "vectors export --out": (NOWHERE,),
+    "equal --call": ("f(", EVIL),
+    "equal --init": ("factor", "=3", EVIL),
+    "equal --json": (".",),
+    "equal --loss": ("nothing", EVIL),
+    "equal --set": ("factor", "=3", EVIL),
+    "verify --against": ("simple", EVIL),
     "verify --axis": (EVIL,),
     "verify --badge": (".", NOWHERE),
     "verify --call": ("f(", EVIL),

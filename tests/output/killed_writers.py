@@ -47,6 +47,7 @@ COMMANDS = (
     "experiment long-tail --seeds 1 --json record.json --out new",
     "verify targets.py:loss --loss cross_entropy --json made.json --junit made.xml --repro made.py --html made.html",
     "verify --all --json made.json",
+    "equal targets.py:loss targets.py:loss --loss cross_entropy --json made.json",
     "verify --manifest any.toml --markdown made.md --badge made.svg --junit made.xml",
     "init losses --out made.toml --force",
     "vectors export --loss simple --out new",

@@ -34,6 +34,12 @@ PROGRAMS = """
         value, grads = nt_xent.value_and_grad(z1, z2, temperature=temperature)
         return value, (grads["z1"], grads["z2"])
 
+    def zeros_as_ones(z1, z2, temperature):
+        return textbook(z1, z2, temperature) if np.all(np.any(z1, axis=1)) else 1.0
+
+    def zeros_as_halves(z1, z2, temperature):
+        return textbook(z1, z2, temperature) if np.all(np.any(z1, axis=1)) else 0.5
+
     # Of no loss of the family: a term of the squared features beside it, with gradients.
     def with_term(z1, z2, temperature):
         value, (g1, g2) = with_gradients(z1, z2, temperature)
@@ -122,8 +128,9 @@ def test_what_an_old_program_departs_in_is_what_a_new_one_is_held_to(file):
     assert report.settings == {"factor": "outer-factor-2"}
     wrong = verified(file, "textbook", "twice")
     assert wrong.exit_code == 1
-    assert "your loss equals nt_xent as it is" in wrong.diagnosis[0].sentence
-    assert f"which {file}:twice is not" in wrong.diagnosis[0].sentence
+    first, second = (diagnosis.sentence for diagnosis in wrong.diagnosis)
+    assert first == f"your loss equals 1/2 times {file}:twice, on 28 of 28 cases"
+    assert second == f"your loss equals nt_xent as it is, on 28 of 28 cases, which {file}:twice is not"
 
 
 def test_a_program_of_no_known_loss_is_the_reference_by_its_own_numbers(file):
@@ -173,6 +180,23 @@ def test_what_is_no_reference_is_no_difference_of_the_loss(file, old, words):
     assert report.exit_code == 4
     assert report.reason.startswith(f"{file}:{old} is no reference: ")
     assert words in report.reason
+
+
+def test_where_the_loss_is_undefined_both_answers_are_told_apart(file):
+    # A row of zeros has no direction.
+    report = verified(file, "zeros_as_ones", "zeros_as_halves")
+    assert report.exit_code == 1
+    assert "where nt_xent is undefined," in report.reason
+    assert "zeros_as_halves returns 0.5, and" in report.reason
+    told = verified(file, "zeros_as_ones", "textbook")
+    assert told.exit_code == 0
+    assert "textbook returns NaN, and" in told.environment["undefined"]
+    assert told.environment["undefined"] in " ".join(str(told).split()).replace("Where", "where")
+
+
+def test_a_loss_is_no_older_program(file):
+    with pytest.raises(nceref.InputError, match="give --loss nt_xent"):
+        nceref.verify(f"{file}:textbook", "nt_xent", against="nt_xent", **QUICK)
 
 
 def test_constants_that_both_have_fixed_must_be_the_same(file):

@@ -15,13 +15,14 @@ from nceref.errors import InputError, TargetError
 from nceref.losses import all_losses
 from nceref.output.text import printable
 from nceref.output.words import out_of
+from nceref.registry import must_be_there
 from nceref.spec import Array, Choice, Labels, Loss
 from nceref.targets.arguments import UNKNOWN_TO_REFERENCE, constructed_with
 from nceref.targets.global_state import ORDINARY
 from nceref.verification.identify import Candidate, is_named_after, named_like, process_of
 from nceref.verification.manifest.package import PublicCallable
 from nceref.verification.report import DIFFERS, Report
-from nceref.verification.request import request_of
+from nceref.verification.request import must_be_a_program, request_of
 from nceref.verification.target_run import held_runner, probes_of, setups_of
 from nceref.verification.verifier import verify_with
 
@@ -134,19 +135,28 @@ def with_loss_of(old: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises `TargetError` where it fits the inputs of no loss.
     """
-    like = {name: x for name, x in options.items() if name in _OF_CALLING and x is not None}
+    must_be_a_program(old)
+    must_be_there(old)
+    like = {name: x for name, x in options.items() if name in (*_OF_CALL, *_OF_RUN) and x is not None}
+    alone = {name: x for name, x in like.items() if name in _OF_RUN}
     with process_of(old, options.get("timeout"), bool(options.get("isolate"))) as child:
-        search = _Search(PublicCallable(old), child, {**like, "suite": SUITE})
-        plain = list(search.as_declared())
-        exact = search.confirmed(chain(plain, search.with_settings(plain)))
-        best = next((trial for trial, _ in exact), None) or search.nearest(trial for trial in plain if trial.ran)
-    if best is None:
-        msg = f"{old} fits the inputs of no loss: {_why_not(plain)}; name the loss whose inputs it takes, with --loss"
-        raise TargetError(msg)
-    return {**best.settings, **options, "loss": best.loss}
+        # As the new program is called, then by itself.
+        for way in (like, alone) if like != alone else (like,):
+            search = _Search(PublicCallable(old), child, {**way, "suite": SUITE})
+            plain = list(search.as_declared())
+            exact = search.confirmed(chain(plain, search.with_settings(plain)))
+            best = next((trial for trial, _ in exact), None) or search.nearest(trial for trial in plain if trial.ran)
+            if best is not None:
+                return {**best.settings, **options, "loss": best.loss}
+    reasons = {trial.reason for trial in plain}
+    if len(reasons) == 1:
+        # It is about the program, and not about a loss.
+        raise TargetError(reasons.pop())
+    msg = f"{old} fits the inputs of no loss: {_why_not(plain)}; name the loss whose inputs it takes, with --loss"
+    raise TargetError(msg)
 
 
-_OF_CALLING = ("call", "init", "framework", "timeout", "isolate", "shape")
+_OF_CALL, _OF_RUN = ("call", "init", "framework"), ("timeout", "isolate", "shape")
 
 
 @dataclass(frozen=True, eq=False)

@@ -264,7 +264,7 @@ def judge(quantity, dtype):
     wrong = [text for text in (difference(case, quantity, dtype) for case in cases) if text]
     first = "\\n".join(wrong[:5])
     if wrong:
-        raise AssertionError(f"{quantity} in {dtype} is wrong on {len(wrong)} of {len(cases)} cases:\\n{first}")
+        raise AssertionError(f"{quantity} in {dtype} is wrong, cases: {len(wrong)} of {len(cases)}:\\n{first}")
 
 
 def judge_cold(dtype):

@@ -79,7 +79,7 @@ def ran(folder, runner="unittest", bug="", losses=LOSSES):
 
 def wrong_quantities(text):
     """What the failures name, with the formats."""
-    return {*re.findall(r"^(?:\w*Error: |E +AssertionError: )(\S+) in (\w+) is wrong on \d+ of \d+ cases", text, re.M)}
+    return {*re.findall(r"^(?:\w*Error: |E +AssertionError: )(\S+) in (\w+) is wrong, cases: \d+ of \d+", text, re.M)}
 
 
 MESSAGE = re.compile(
