@@ -45,8 +45,8 @@ def equal(context: click.Context, /, first: str, second: str, **given: Any) -> N
     from nceref.output.terminal import progress
     from nceref.verification.equal import equality, page_of
 
-    files = {f"A {first}": first.rpartition(":")[0] or None, f"B {second}": second.rpartition(":")[0] or None}
-    must_be_writable({}, {"--json": given["json_file"]}, {k: x for k, x in files.items() if x and x.endswith(".py")})
+    places = (text.rpartition(":")[0] for text in (first, second))
+    must_be_writable({}, {"--json": given["json_file"]}, {place: place for place in places if place.endswith(".py")})
     options = {**pairs("--set", given["settings"]), **values(given)}
     with progress("judging cases") as on_progress:
         found = equality(first, second, given["loss"], on_progress, **options)

@@ -155,7 +155,7 @@ FAILS = {
         "return (lambda *given: np.nan)(",
         "value in float32 is not finite on 13 of 13 cold",
     ),
-    "another way to call": ('# ["queries", "keys", "negatives"', '["queries", "keys", "negatives"', "wrong on"),
+    "another way to call": ('# ["queries", "keys", "negatives"', '["queries", "keys", "negatives"', "is wrong, cases"),
     "an unknown input": ('GRADIENTS = ["queries"', 'GRADIENTS = ["negatives"', "no case that is judged has"),
 }
 
