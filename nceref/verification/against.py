@@ -50,11 +50,9 @@ class MeasuredReference:
         names = [n for n in answer.grads if n not in answer.unjudged and (n in probe.grads or n in trained)]
         grads = {name: np.asarray(answer.grads[name], dtype=np.float64) for name in names}
         # Both programs may be off.
+        of_loss, right = probe.bounds.grads, probe.grads
         room = 2 * grown(probe.bounds.value, answer.value, probe.value) + errors.get("", 0.0)
-        rooms = {
-            name: 2 * grown(probe.bounds.grads.get(name, 0.0), grads[name], probe.grads.get(name)) + errors[name]
-            for name in grads
-        }
+        rooms = {n: 2 * grown(of_loss.get(n, 0.0), g, right.get(n)) + errors.get(n, 0.0) for n, g in grads.items()}
         bounds = Bounds(room, rooms)
         return replace(probe, value=answer.value, grads=grads, bounds=bounds, trains_constants=bool(trained))
 

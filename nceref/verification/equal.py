@@ -112,7 +112,8 @@ class _Comparison:
         if report.exit_code != codes.DIFFERS:
             return Equality(self.first, self.second, NOT_JUDGED, report.reason, report)
         lead = next((d for d in report.diagnosis if d.first), None)
-        if lead is not None and set(lead.id.split("+")) <= _UP_TO:
+        beside = {id for d in report.diagnosis for id in d.id.split("+")} - {"as-the-reference"}
+        if lead is not None and beside and beside <= _UP_TO:
             return Equality(self.first, self.second, EQUAL, self._named(str(lead.lead)), report, identity)
         if setting := self._setting_of_loss(report, options):
             sentence = f"{self.second} equals {self.first}({setting})"
@@ -153,7 +154,9 @@ class _Comparison:
                 continue
             if other in all_losses():
                 yield other, new, {**free, "loss": other}
-            elif self._is_the_loss(other, own := with_loss_of(other, free)):
+                continue
+            own = {**free, "loss": self.loss} if self.loss else with_loss_of(other, free)
+            if self._is_the_loss(other, own):
                 yield other, new, own
 
     def _is_the_loss(self, name: str, options: Mapping[str, Any]) -> bool:

@@ -222,10 +222,14 @@ def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagno
         by_old = explained_by_old(failing.observations, other)
         return (*(d for d in by_old if d.lead.role == "computes"), replace(one, fix=""), *modes)
     if request.old is not None:
-        known = tuple(replace(d, fix="", intend="") for d in diagnose(unaltered, identities, calls))
         by_old = explained_by_old(failing.observations, request.old.name)
-        unknown = not known or known[0].id == "unexplained"
-        return (*by_old, *modes) if unknown or by_old[0].lead.role == "computes" else (*known, *modes)
+        if by_old and by_old[0].lead.role == "computes":
+            return (*by_old, *modes)
+        plainly = diagnose(unaltered, identities, calls)
+        if not plainly or plainly[0].id == "unexplained":
+            return (*by_old, *modes)
+        known = (_against_loss(replace(d, fix="", intend=""), request.loss.name) for d in plainly)
+        return (*known, *modes)
     meant = {text.partition("=")[0] for text in request.intended.values()}
     found = [_without(each, meant) for each in diagnose(unaltered, identities, calls)]
     if request.about.get("against"):

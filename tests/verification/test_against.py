@@ -150,7 +150,7 @@ def test_a_program_of_no_known_loss_is_the_reference_by_its_own_numbers(file):
         _slow("nearly", "the value departs"),
         ("of_seven_rows", "it shows where N = 7, and at no other N"),
         _slow("textbook", "your loss equals nt_xent as it is"),
-        _slow("twice", "an outer factor 2"),
+        _slow("twice", "your loss equals nt_xent with an outer factor 2"),
     ],
 )
 def test_a_difference_from_it_is_named(file, name, words):
