@@ -56,7 +56,7 @@ class OldProgram:
     """An older program that a target is held to, with the loss and the options of that."""
 
     thing: Any
-    loss: str | Loss
+    loss: str | Loss | None
     options: Mapping[str, Any]
 
     def requests(self, **settings: Any) -> Iterator["Request"]:
@@ -202,7 +202,7 @@ def request_of(thing: Any, loss: str | Loss | None, options: Mapping[str, Any]) 
     if old is not None:
         must_be_a_program(old)
         loss = loss or _loss_of_known(old)
-        own["against"] = OldProgram(old, _loss(loss, name), given)
+        own["against"] = OldProgram(old, loss, given)
     _must_be_possible(thing, loss, own)
     if own.get("repro") and own.get("calls") == 0:
         msg = "`repro` needs calls to find the smallest failing input, and `calls` is 0: leave out one of the two"
