@@ -136,7 +136,7 @@ class Severity:
     def _wrong(self) -> Iterator[str]:
         assert self.angle is not None
         assert self.length is not None
-        whole = "the gradient of the embeddings" if "wrong" in self.scalars.values() else "the gradient"
+        whole = "the gradient"
         if self.along_rows > _UNSEEN:
             yield (
                 f"a part of the gradient, {_share(self.along_rows)} as long as the right one,"
@@ -188,8 +188,7 @@ class Severity:
             yield (
                 f"the gradient of {listed(names)} is NaN or infinite, which ends training where {_it(names)} is learned"
             )
-        unseen = self.gradient_error is not None and self.gradient_error[1] < _UNSEEN
-        if (names := by_kind["wrong"]) and ({*self.arrays.values()} <= {"right"} or unseen):
+        if (names := by_kind["wrong"]) and {*self.arrays.values()} <= {"right"}:
             yield f"the gradient of {listed(names)} is wrong, so that {_it(names)} learns something else"
         for embedding, what in ((True, "their encoder"), (False, "what computes them")):
             if names := [name for name, is_embedding in self.constants.items() if is_embedding is embedding]:
