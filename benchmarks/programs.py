@@ -1,9 +1,9 @@
 """Programs in a process of their own: one loss by one program, its times, its memory and its answers."""
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from benchmarks import RefusedError
 from benchmarks.cases import Case, inputs
 from benchmarks.place import Place, place
+from nceref.targets.process import tree
 
 Answers = dict[str, Any]
 DOOR = "nceref.torch"
@@ -145,11 +146,7 @@ def resident(field: str) -> int | None:
 
     Not `getrusage`: its maximum starts with that of the process that started this one.
     """
-    try:
-        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return None
-    return next((1024 * int(line.split()[1]) for line in lines if line.startswith(f"{field}:")), None)
+    return tree.resident(os.getpid(), field)
 
 
 def _gradient_bytes(answers: Answers) -> int:

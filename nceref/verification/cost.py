@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from nceref.cases.corpus.corpus import designed_inputs
 from nceref.cases.corpus.resizing import Resizing
 from nceref.cases.records import Probe
 from nceref.diagnosis.gaps import listed
+from nceref.targets.process import tree
 from nceref.verification.request import Request
 
 ROWS, FEATURES = 1024, 128
@@ -27,12 +29,14 @@ def costs_of(request: Request, run: Any) -> dict[str, float]:
     if run(small).trouble:
         return {}
     pids = run.processes()
-    before = sum(_bytes(pid, "VmRSS") for pid in pids)
+    before = _resident(pids, "VmRSS")
     for pid in pids:
-        Path(f"/proc/{pid}/clear_refs").write_text("5", encoding="ascii")
+        # One that the target has started may have ended.
+        with suppress(OSError):
+            Path(f"/proc/{pid}/clear_refs").write_text("5", encoding="ascii")
     if run(large).trouble:
         return {}
-    memory = sum(_bytes(pid, "VmHWM") for pid in pids) - before
+    memory = _resident(pids, "VmHWM") - before
     return {"CPU time": _seconds(run, large), "peak memory": float(memory)}
 
 
@@ -60,21 +64,14 @@ def _probes(request: Request, run: Any) -> tuple[Probe, Probe]:
 def _seconds(run: Any, probe: Probe) -> float:
     """CPU seconds of a call, from enough calls for the clock of the system; 0 where that does not see them."""
     pids = run.processes()
-    before = sum(map(_ticks, pids))
+    before = sum(map(tree.cpu_ticks, pids))
     for calls in range(1, _CALLS + 1):
         run(probe)
-        passed = sum(map(_ticks, pids)) - before
+        passed = sum(map(tree.cpu_ticks, pids)) - before
         if passed >= _ENOUGH:
             return passed / calls / _TICKS
     return 0.0
 
 
-def _ticks(pid: int) -> int:
-    """The CPU time of a process in ticks."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])
-
-
-def _bytes(pid: int, key: str) -> int:
-    lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").splitlines()
-    return next((1024 * int(line.split()[1]) for line in lines if line.startswith(f"{key}:")), 0)
+def _resident(pids: Sequence[int], field: str) -> int:
+    return sum(tree.resident(pid, field) or 0 for pid in pids)

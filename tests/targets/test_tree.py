@@ -26,6 +26,15 @@ DETACHED = f"( setsid {SLEEP} & echo $!; setsid {SLEEP} & echo $! )"
 """Started in sessions of their own by a shell that is gone at once."""
 
 
+def test_what_a_process_takes_is_read_and_of_one_that_is_gone_nothing(start):
+    own = os.getpid()
+    assert tree.cpu_ticks(own) > 0
+    assert 0 < tree.resident(own, "VmRSS") <= tree.resident(own, "VmHWM")
+    gone = start("exit 0")
+    gone.wait()
+    assert (tree.cpu_ticks(gone.pid), tree.resident(gone.pid, "VmRSS")) == (0, None)
+
+
 @pytest.fixture
 def start():
     """Start shell commands with a mark; those that are left are killed at the end."""

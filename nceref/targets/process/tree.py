@@ -28,6 +28,7 @@ class _Entry(NamedTuple):
     group: int
     state: bytes
     born: int
+    cpu: int
 
 
 def end_tree(root: int, mark: str, born: int = 0, looks: int = 1) -> tuple[int, ...]:
@@ -69,6 +70,18 @@ def end_tree(root: int, mark: str, born: int = 0, looks: int = 1) -> tuple[int, 
 def processes(root: int, mark: str, born: int) -> tuple[int, ...]:
     """The living processes below a process and those that have the mark; the arguments are those of `end_tree`."""
     return tuple(sorted(pid for pid in _theirs(root, mark, born) if pid > 0))
+
+
+def cpu_ticks(pid: int) -> int:
+    """The CPU time that a process has taken, in ticks; 0 if there is no such process."""
+    entry = _entry(pid)
+    return entry.cpu if entry else 0
+
+
+def resident(pid: int, field: str) -> int | None:
+    """The bytes of a process in memory: now, ``VmRSS``, or at most so far, ``VmHWM``; None where nobody says."""
+    lines = _read(f"/proc/{pid}/status").splitlines()
+    return next((1024 * int(line.split()[1]) for line in lines if line.startswith(f"{field}:".encode())), None)
 
 
 def birth(pid: int) -> int:
@@ -123,7 +136,9 @@ def _theirs(root: int, mark: str, born: int) -> set[int]:
 def _entry(pid: int) -> _Entry | None:
     # The name in parentheses may hold anything.
     fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-    return _Entry(int(fields[1]), int(fields[2]), fields[0], int(fields[19])) if fields else None
+    if not fields:
+        return None
+    return _Entry(int(fields[1]), int(fields[2]), fields[0], int(fields[19]), int(fields[11]) + int(fields[12]))
 
 
 def _marked(pid: int, wanted: bytes) -> bool:
