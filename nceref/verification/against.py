@@ -1,7 +1,6 @@
 """A target against an older program: what that is known to be, or else its own numbers, is the reference."""
 
 import math
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +17,7 @@ from nceref.diagnosis.simple_numbers import recognized
 from nceref.output.words import counted, out_of
 from nceref.tolerance import Bounds
 from nceref.tolerance.implementation import FORMATS
-from nceref.verification.report_data import ReportData
+from nceref.verification.report_data import ReportData, options_in
 
 MARGIN = 8
 """How many times the rounding error of the old program the new one may be off: it may round in other places."""
@@ -92,10 +91,12 @@ def _trouble(answer: Outcome, probe: Probe) -> str:
 
 def settings_of(report: ReportData) -> dict[str, Any]:
     """The settings under which a program conforms, as its report names them; empty where it names none."""
-    words = shlex.split(report.diagnosis[0].intend) if report.diagnosis else []
-    if any(word != "--set" for word in words[::2]):
+    intend = report.diagnosis[0].intend if report.diagnosis else ""
+    # These are no options of the loss, and their words are a sentence.
+    given = [] if intend.startswith("--expected-failures FILE") else options_in(intend)
+    if any(option != "--set" for option, _ in given):
         return {}
-    return {name: _value(text) for name, _, text in (word.partition("=") for word in words[1::2])}
+    return {name: _value(text) for name, _, text in (word.partition("=") for _, word in given)}
 
 
 def _value(text: str) -> Any:
@@ -117,7 +118,7 @@ def no_reference(report: ReportData) -> str:
 
 
 def facts_of(report: ReportData, name: str, exact: bool) -> dict[str, Any]:
-    """What a report says of the old program: its name, what it is, and where the bounds come from."""
+    """Facts from the report of the old program: its name, the loss that it is, and where the bounds come from."""
     if exact:
         settings = ", ".join(f"{key}={'given' if x is ... else x}" for key, x in report.settings.items())
         what = f"{name} is {report.loss}{f' with {settings}' * bool(settings)}, whose numbers and bounds hold"
@@ -146,7 +147,7 @@ def apart_beyond(old: ReportData, new: ReportData, loss: str) -> tuple[str, bool
 
 
 def _beyond(report: ReportData) -> dict[str, str]:
-    """What a program answered to cases without a reference."""
+    """The answers of a program to cases without a reference."""
     return {r.case: r.why.partition(_YOURS)[2] for r in report.results if r.status == "skip" and _YOURS in r.why}
 
 

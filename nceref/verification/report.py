@@ -1,7 +1,6 @@
 """The report of a verification: verdict, explanation and every judged quantity; as text, JSON, JUnit XML and HTML."""
 
 import json
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
@@ -15,7 +14,7 @@ from nceref.output.text import harmless
 from nceref.targets.arguments import SUCH_AS
 from nceref.verification import page as layout
 from nceref.verification.cost import compared
-from nceref.verification.report_data import ReportData
+from nceref.verification.report_data import ReportData, options_in
 
 CONFORMS, DIFFERS, USAGE, BROKEN_CHECKER, TARGET_FAILED, TOO_LITTLE, INCONCLUSIVE = range(7)
 """Exit codes of `nceref verify`."""
@@ -203,8 +202,7 @@ def _intended_in_manifest(diagnosis: Diagnosis) -> Diagnosis:
     """The diagnosis with how to intend it in a manifest, which has keys in place of options."""
     if diagnosis.intend.startswith(option := "--expected-failures FILE"):
         return replace(diagnosis, intend=diagnosis.intend.replace(option, "expected_failures"))
-    words = shlex.split(diagnosis.intend)
-    given = list(zip(words[::2], words[1::2], strict=True))
+    given = options_in(diagnosis.intend)
     settings = [text.partition("=") for option, text in given if option == "--set"]
     table = ", ".join(f"{name} = {json.dumps(value)}" for name, _, value in settings)
     keys = {option.removeprefix("--"): json.dumps(text) for option, text in given if option != "--set"}

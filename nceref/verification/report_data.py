@@ -1,11 +1,18 @@
 """The data of a report; `nceref.verification.report` turns them into text and files."""
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from nceref.cases.records import Diagnosis, Result
 from nceref.verification.scope import Scope
+
+
+def options_in(intend: str) -> list[tuple[str, str]]:
+    """The options under which a difference is intended, `Diagnosis.intend`, each with its word."""
+    words = shlex.split(intend)
+    return list(zip(words[::2], words[1::2], strict=True))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """The arguments of `verify`, checked and sorted: the loss, the conventions intended, and how to judge."""
 
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from typing import Any
@@ -51,6 +51,12 @@ _OF_NEW = ("against", "expected_failures", "require_grad", "explain", "repro", "
 _OF_CALL = ("call", "init", "param", "framework")
 
 
+def ways_of_calling(options: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """Options with which an older program is called: as the new one is, then by itself where that is another way."""
+    alone = {name: x for name, x in options.items() if name not in _OF_CALL}
+    return (options,) if alone == options else (options, alone)
+
+
 @dataclass(frozen=True, eq=False)
 class OldProgram:
     """An older program that a target is held to, with the loss and the options of that."""
@@ -59,12 +65,14 @@ class OldProgram:
     loss: str | Loss | None
     options: Mapping[str, Any]
 
-    def requests(self, **settings: Any) -> Iterator["Request"]:
-        """Its requests under further settings: called as the target is, then by itself."""
-        like = {name: x for name, x in self.options.items() if name not in _OF_NEW} | settings
-        alone = {name: x for name, x in like.items() if name not in _OF_CALL}
-        for options in (like, alone) if like != alone else (like,):
-            yield request_of(self.thing, self.loss, options)
+    @property
+    def ways(self) -> tuple[Mapping[str, Any], ...]:
+        """Its options in each way of calling it."""
+        return ways_of_calling({name: x for name, x in self.options.items() if name not in _OF_NEW})
+
+    def request(self, way: Mapping[str, Any], **settings: Any) -> "Request":
+        """Its request in one of the ways, under further settings."""
+        return request_of(self.thing, self.loss, {**way, **settings})
 
 
 @dataclass(frozen=True, eq=False)

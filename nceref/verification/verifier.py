@@ -268,23 +268,24 @@ def _judged_old(program: OldProgram, wished: _Wished) -> tuple[Request, Report]:
 
     Raises `TargetError` where it is no reference.
     """
-    *others, alone = program.requests()
-    for old in (*others, alone):
+    *_, last = ways = program.ways
+    for way in ways:
         try:
+            old = program.request(way)
             report = _verified(old, None, None, wished)
-            trouble = no_reference(report)
         except InputError as error:
             # An argument of the new program's call.
-            if old is alone:
+            if way is last:
                 raise
             trouble = str(error)
-        if not trouble:
+            continue
+        if not (trouble := no_reference(report)):
             break
     else:
         msg = f"{old.name} is no reference: {trouble}"
         raise TargetError(msg)
     if report.exit_code == codes.DIFFERS and (named := settings_of(report)):
-        under = next(r for r in program.requests(**named) if (r.call, r.init) == (old.call, old.init))
+        under = program.request(way, **named)
         again = _verified(under, None, None, wished)
         if again.exit_code != codes.DIFFERS:
             return under, again

@@ -22,7 +22,7 @@ from nceref.targets.global_state import ORDINARY
 from nceref.verification.identify import Candidate, is_named_after, named_like, process_of
 from nceref.verification.manifest.package import PublicCallable
 from nceref.verification.report import DIFFERS, Report
-from nceref.verification.request import must_be_a_program, request_of
+from nceref.verification.request import must_be_a_program, request_of, ways_of_calling
 from nceref.verification.target_run import held_runner, probes_of, setups_of
 from nceref.verification.verifier import verify_with
 
@@ -137,11 +137,9 @@ def with_loss_of(old: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """
     must_be_a_program(old)
     must_be_there(old)
-    like = {name: x for name, x in options.items() if name in (*_OF_CALL, *_OF_RUN) and x is not None}
-    alone = {name: x for name, x in like.items() if name in _OF_RUN}
+    like = {name: x for name, x in options.items() if name in _OF_CALLING and x is not None}
     with process_of(old, options.get("timeout"), bool(options.get("isolate"))) as child:
-        # As the new program is called, then by itself.
-        for way in (like, alone) if like != alone else (like,):
+        for way in ways_of_calling(like):
             search = _Search(PublicCallable(old), child, {**way, "suite": SUITE})
             plain = list(search.as_declared())
             exact = search.confirmed(chain(plain, search.with_settings(plain)))
@@ -156,7 +154,7 @@ def with_loss_of(old: str, options: Mapping[str, Any]) -> dict[str, Any]:
     raise TargetError(msg)
 
 
-_OF_CALL, _OF_RUN = ("call", "init", "framework"), ("timeout", "isolate", "shape")
+_OF_CALLING = ("call", "init", "framework", "timeout", "isolate", "shape")
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,7 +275,7 @@ class _Search:
 
 
 def _spread(observations: Iterable[Observation]) -> float:
-    """How much the ratio of a value to the reference varies over cases, in units of it; infinite where it has none."""
+    """The spread of the ratio of a value to the reference over cases, in units of it; infinite where it has none."""
     pairs = [(o.outcome.value, o.probe.value) for o in observations]
     with np.errstate(all="ignore"):
         ratios = np.array([np.sum(a) / np.sum(b) for a, b in pairs if a is not None])
