@@ -1,9 +1,10 @@
 """Whether two programs are one loss: as they are, up to a factor or a reduction, or with a setting of one of them."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from nceref.cases.records import Diagnosis
 from nceref.checks.run import check_relation
 from nceref.diagnosis.conventions import CONVENTIONS
 from nceref.errors import TargetError
@@ -15,11 +16,14 @@ from nceref.verification import report as codes
 from nceref.verification.against import settings_of
 from nceref.verification.manifest.recognize import with_loss_of
 from nceref.verification.report import Report
+from nceref.verification.request import request_of
+from nceref.verification.target_run import runner_of
 from nceref.verification.verifier import verify_with
 
 EQUAL, DIFFERENT, NOT_JUDGED = codes.CONFORMS, codes.DIFFERS, codes.TARGET_FAILED
 _UP_TO = {c.id for c in CONVENTIONS.values() if c.axis == "factor"} | {"sum-instead-of-mean", "mean-instead-of-sum"}
 """Differences that leave a loss the same but for its size."""
+_HOW: Mapping[str, Any] = {"training": False}
 _WORDS = {EQUAL: "EQUAL", DIFFERENT: "DIFFERENT", NOT_JUDGED: "NOT JUDGED"}
 
 
@@ -97,33 +101,36 @@ class _Comparison:
     loss: str | None
     options: Mapping[str, Any]
     on_progress: Callable[..., Any] | None = None
-    how: Mapping[str, Any] = field(default_factory=lambda: {"training": False})
 
     def answer(self) -> Equality:
+        """The answer, with the report that it rests on."""
         options = self._options()
         if self.second not in all_losses():
             must_be_there(self.second)
-        report = verify_with(_target(self.second), on_progress=self.on_progress, **self.how, **options)
-        identity = self._identity()
+        report = verify_with(_target(self.second), on_progress=self.on_progress, **_HOW, **options)
+        if report.exit_code not in (codes.CONFORMS, codes.DIFFERS):
+            return Equality(self.first, self.second, NOT_JUDGED, report.reason, report)
+        equal = self._equal(report, options)
+        code = EQUAL if equal else DIFFERENT
+        return Equality(self.first, self.second, code, equal or self._different(report), report, self._identity())
+
+    def _equal(self, report: Report, options: Mapping[str, Any]) -> str:
+        """The sentence that both are one loss, and up to what; empty where they are not."""
         if report.ok:
             rest = "; no gradients were compared" * (report.verdict == "value-only")
-            sentence = f"{self.second} equals {self.first}{rest}"
-            return Equality(self.first, self.second, EQUAL, sentence, report, identity)
-        if report.exit_code != codes.DIFFERS:
-            return Equality(self.first, self.second, NOT_JUDGED, report.reason, report)
-        lead = next((d for d in report.diagnosis if d.first), None)
+            return f"{self.second} equals {self.first}{rest}"
         beside = {id for d in report.diagnosis for id in d.id.split("+")} - {"as-the-reference"}
-        if lead is not None and beside and beside <= _UP_TO:
-            return Equality(self.first, self.second, EQUAL, self._named(str(lead.lead)), report, identity)
+        if beside and beside <= _UP_TO and (lead := _lead(report)) is not None:
+            return self._named(str(lead.lead))
         if setting := self._setting_of_loss(report, options):
-            sentence = f"{self.second} equals {self.first}({setting})"
-            return Equality(self.first, self.second, EQUAL, sentence, report, identity)
-        for other, new, held in self._held(options):
-            if setting := _setting(new, held, self.how):
-                sentence = f"{new}({setting}) equals {other}"
-                return Equality(self.first, self.second, EQUAL, sentence, report, identity)
-        sentence = self._named(lead.sentence) if lead is not None and not lead.formula else report.reason
-        return Equality(self.first, self.second, DIFFERENT, sentence, report, identity)
+            return f"{self.second} equals {self.first}({setting})"
+        held = ((other, new, _setting(new, own)) for other, new, own in self._held(options))
+        return next((f"{new}({setting}) equals {other}" for other, new, setting in held if setting), "")
+
+    def _different(self, report: Report) -> str:
+        """The sentence that says what the second program is."""
+        lead = _lead(report)
+        return self._named(lead.sentence) if lead is not None and not lead.formula else report.reason
 
     def _named(self, text: str) -> str:
         """A sentence about what a loss is called, with the names of both programs."""
@@ -143,8 +150,8 @@ class _Comparison:
         known = {p.name for p in all_losses()[self.first].declaration.parameters} if named else set()
         if not named or not named.keys() <= known:
             return ""
-        again = verify_with(_target(self.second), **{**self.how, "diagnose": False, **options, **named})
-        return ", ".join(f"{name}={value}" for name, value in named.items()) if again.ok else ""
+        conforms = _conforms(_target(self.second), {**options, **named})
+        return ", ".join(f"{name}={value}" for name, value in named.items()) if conforms else ""
 
     def _held(self, options: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
         """Each program with what the other one is known to be, as the loss and settings that it is held to."""
@@ -156,11 +163,8 @@ class _Comparison:
                 yield other, new, {**free, "loss": other}
                 continue
             own = {**free, "loss": self.loss} if self.loss else with_loss_of(other, free)
-            if self._is_the_loss(other, own):
+            if _conforms(other, own):
                 yield other, new, own
-
-    def _is_the_loss(self, name: str, options: Mapping[str, Any]) -> bool:
-        return verify_with(name, **{**self.how, "diagnose": False, **options}).ok
 
     def _identity(self) -> str:
         """A relation between two losses of the package that is declared, and that holds on all its cases."""
@@ -180,15 +184,33 @@ def _target(name: str) -> str:
     return f"nceref.losses:{name}" if name in all_losses() else name
 
 
-def _setting(target: str, options: Mapping[str, Any], how: Mapping[str, Any]) -> str:
+def _lead(report: Report) -> Diagnosis | None:
+    """What explains the difference, and not what was measured beside that."""
+    return next((d for d in report.diagnosis if d.first), None)
+
+
+def _conforms(target: str, options: Mapping[str, Any]) -> bool:
+    """Whether a target conforms, of which no explanation is needed."""
+    return verify_with(target, **{**_HOW, "diagnose": False, **options}).ok
+
+
+def _defaults(target: str, options: Mapping[str, Any]) -> Mapping[str, float | bool]:
+    """The arguments of a target that no input reaches, with their defaults; none of one that cannot be loaded."""
+    try:
+        with runner_of(request_of(target, options["loss"], {n: x for n, x in options.items() if n != "loss"})) as run:
+            defaults: Mapping[str, float | bool] = run.target.defaults
+            return defaults
+    except TargetError:
+        return {}
+
+
+def _setting(target: str, options: Mapping[str, Any]) -> str:
     """The one argument of a target with another value than its default under which it conforms; empty for none."""
-    like = {**how, "diagnose": False, **options}
-    plain = verify_with(target, **like)
-    for name, default in plain.environment.get("defaults", {}).items():
+    for name, default in _defaults(target, options).items():
         for value in [not default] if isinstance(default, bool) else [x for x in (0.0, 1.0) if x != default]:
             init = {**(options.get("init") or {}), name: value}
             suites = ("quick", options.get("suite", "standard"))
-            if all(verify_with(target, **{**like, "init": init, "suite": suite}).ok for suite in dict.fromkeys(suites)):
+            if all(_conforms(target, {**options, "init": init, "suite": suite}) for suite in dict.fromkeys(suites)):
                 return f"{name}={value}" if isinstance(value, bool) else f"{name}={value:g}"
     return ""
 

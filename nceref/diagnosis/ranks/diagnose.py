@@ -50,7 +50,7 @@ def diagnose_ranks(
 
 
 def _restated(seen: Sequence[Observation], contract: Contract) -> tuple[Diagnosis, ...]:
-    """What is wrong where the same steps, added up or averaged in the other way, are right on all cases."""
+    """The factor that is wrong where the same steps, added up or averaged in the other way, are right on all cases."""
     if len(seen) < LEAST:
         return ()
     for value, sync in product(SYNCS, SYNCS):

@@ -63,7 +63,7 @@ def _training(main: RankExplanation) -> Sequence[DiagnosisPart]:
 
 
 def _candidates(main: RankExplanation) -> Iterator[DiagnosisPart]:
-    """How many samples an anchor of a step is compared with."""
+    """The number of samples that an anchor of a step is compared with."""
     contract = main.contract
     if contract.in_turn and _is_of_shards(main):
         those = "those of its step" if contract.shards else "N/K - 1"
@@ -71,7 +71,7 @@ def _candidates(main: RankExplanation) -> Iterator[DiagnosisPart]:
 
 
 def formulas(main: RankExplanation) -> tuple[str, str]:
-    """What all steps together compute, and the reference, as formulas; empty for ranks, whose rows may be anywhere."""
+    """The formulas of all steps together and of the reference; empty for ranks, whose rows may be anywhere."""
     if not main.contract.in_turn or main.conventions:
         return "", ""
     # A step should give its share of the value.

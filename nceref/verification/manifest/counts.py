@@ -1,4 +1,4 @@
-"""How many checks of each kind were made of a target, and which of those that its manifest has were not."""
+"""The numbers of checks of a target by kind, and those of its manifest that were not made."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

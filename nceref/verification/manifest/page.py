@@ -64,7 +64,7 @@ def page_of(results: Sequence[ManifestResult], apart: Mapping[str, str] = NONE, 
 
 
 def _checks(results: Sequence[ManifestResult]) -> str:
-    """How many checks of each kind were made of all targets; empty where none was."""
+    """The numbers of checks of all targets by kind, in words; empty where none was made."""
     made = total(result.checks for result in results)
     return f"checks: {in_words(made)}" if made else ""
 

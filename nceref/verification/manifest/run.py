@@ -39,7 +39,7 @@ class ManifestResult:
 
     @property
     def checks(self) -> dict[str, int]:
-        """How many checks of each kind were made."""
+        """The number of checks by kind."""
         return count_checks(self.report.results)
 
     @property

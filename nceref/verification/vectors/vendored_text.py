@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 @dataclass(frozen=True)
 class Library:
-    """What a test has of its own for a library: the words for a result of call(), imports, and the evaluation.
+    """The part of a test that depends on the library: the words for a result of call(), imports, and the evaluation.
 
     `without_gradients` are lines of judge(), for a library without automatic differentiation; `more` is another
     choice for whoever edits the test.
@@ -100,7 +100,7 @@ LIBRARIES: Mapping[str, Library] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Runner:
-    """What runs the tests: the command, and the end of the file."""
+    """A runner of the tests: its command, and the end of the file."""
 
     command: str
     tests: str
