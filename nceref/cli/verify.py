@@ -210,7 +210,7 @@ def _verify(context: click.Context, target: str | None, given: dict[str, Any]) -
         options = _options(given)
         if given["against"] and not _loss_is_known(target, given):
             from nceref.registry import must_be_there
-            from nceref.verification.manifest.recognize import with_loss_of
+            from nceref.verification.identify import with_loss_of
 
             must_be_there(target or "")
             options = with_loss_of(given["against"], options)

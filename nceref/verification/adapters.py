@@ -1,38 +1,31 @@
 """Adapters for a target where a plain call fails: the usual ones, each tried before it is named."""
 
-import contextlib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain, islice, product, zip_longest
 from typing import Any
 
-import numpy as np
-
 from nceref.cases.aliases import ARRAYS, SCALARS
-from nceref.cases.judge import judge
-from nceref.cases.records import Observation, Probe, Result
+from nceref.cases.records import Result
 from nceref.engine.parameters import INVERSE_TEMPERATURES
-from nceref.errors import NcerefError
-from nceref.output.words import out_of
 from nceref.spec import Array, Labels, Loss, Scalar
 from nceref.targets.arguments import expected_names, given_parameters
 from nceref.targets.frameworks.call import ROWS
 from nceref.targets.frameworks.frameworks import FRAMEWORKS
-from nceref.targets.global_state import ORDINARY
 from nceref.targets.runner import child_runner
-from nceref.targets.search import NoCallsLeft, Search
+from nceref.targets.search import Search
 from nceref.verification.request import Request
-from nceref.verification.target_run import setups_of
+from nceref.verification.target_run import begun
+from nceref.verification.trials import Trial, Trials, nearest
 
 MOST = 150
 """Calls that are tried: each is a few milliseconds, and the target has failed already."""
-CASES = 3
 SHORT, LOADING = 30.0, 120.0
 """Seconds for a case and for loading, after which a target hangs: the first case of a call may import a framework."""
 _CALLED_WRONGLY = ("behavior.raises", "behavior.wrong-shape", "behavior.not-a-number-type")
 """Results of a call whose arguments or whose answer have another form."""
-Attempt = Callable[..., Sequence[Observation]]
-"""``attempt(call)`` gives a few cases with their outcomes under that call; raises where the target cannot be loaded."""
 _OUTPUTS = (
     *(output for each in FRAMEWORKS.values() for output in each.outputs),
     *("{}[0]", "{}[1]"),
@@ -56,45 +49,26 @@ def called_wrongly(results: Sequence[Result]) -> bool:
     return any(r.quantity in _CALLED_WRONGLY for r in errors) and not any(ROWS in r.why for r in errors)
 
 
-def adapted(
-    request: Request,
-    runner: Callable[..., Any],
-    probes_of: Callable[..., Sequence[Probe]],
-    search: Search,
-    child: Any = None,
-) -> str:
+def adapted(request: Request, search: Search, child: Any = None) -> str:
     """A call expression that works where a plain call does not, as the rest of a sentence.
 
-    ``runner(request, child)`` gives the target, ready to run, and ``probes_of(request, setup, fixed)`` the cases.
     `search` counts the calls. `child` is a process that is there already. The result is empty where a call was given,
-    or none works.
+    or none was better than the plain one.
     """
     if request.call:
         return ""
     search.goal = "another call"
     # What a call is like does not depend on the ranks.
-    own = replace(request, suite="quick", cases=(), contracts=(), timeout=min(request.timeout or SHORT, SHORT))
-    with contextlib.ExitStack() as stack:
+    own = replace(
+        request, suite="quick", cases=(), contracts=(), old=None, timeout=min(request.timeout or SHORT, SHORT)
+    )
+    with ExitStack() as stack:
         if child is None and issubclass(type(request.thing), str):
             child = child_runner(None, request.device, SHORT, LOADING, request.isolate)
             stack.callback(child.stop)
-
-        def attempt(call: str, framework: str = "") -> list[Observation]:
-            """A few cases; the first that fails ends it."""
-            observed: list[Observation] = []
-            tried = replace(own, call=call, framework=framework or own.framework)
-            with np.errstate(**ORDINARY), runner(tried, child) as plain:
-                run = search.target(plain)
-                cases = [p for p in probes_of(own, setups_of(own)[0], run.target.fixed) if not p.skip]
-                for probe in cases[:CASES]:
-                    observed.append(Observation(probe, run(probe)))
-                    if observed[-1].outcome.trouble:
-                        break
-            return observed
-
-        if not request.framework and _agrees(attempt, "", "numpy"):
-            return _works("--framework numpy", CASES)
-        return suggestion(request.loss, request.settings, attempt)
+        trials = Trials(lambda loss, **options: begun(replace(own, **options), child), search)
+        best = nearest(calls(trials, request.loss, request.settings, request.framework))
+        return best.words if best is not None else ""
 
 
 def layers(loss: Loss, environment: Mapping[str, Any]) -> str:
@@ -111,61 +85,39 @@ def layers(loss: Loss, environment: Mapping[str, Any]) -> str:
     )
 
 
-def _agrees(attempt: Attempt, call: str, framework: str) -> bool:
-    """Whether all cases have the value of the reference."""
-    try:
-        observations = attempt(call, framework)
-    except NcerefError:
-        return False
-    return len(observations) == CASES and _right(observations)
+def calls(
+    trials: Trials, loss: Loss, settings: Mapping[str, Any], framework: str = "", refused: set[str] | None = None
+) -> Iterator[Trial]:
+    """The usual calls of a target as a loss, each tried; at most `MOST`, and of each what turns its output.
 
-
-def _right(observations: Sequence[Observation]) -> bool:
-    values = [r for o in observations for r in judge(o) if r.quantity.startswith("value") or r.status == "error"]
-    return all(r.status == "pass" for r in values)
-
-
-def suggestion(loss: Loss, settings: Mapping[str, Any], attempt: Attempt) -> str:
-    """The rest of a sentence with the first adapter that gives the reference's values, or else the first that runs.
-
-    The result is empty where no adapter runs.
+    `refused` has calls as other losses that gave no number, with arrays of a shape for each array: they are left out.
     """
-    runs = ""
+    if not framework and (plain := trials.of(loss.name, framework="numpy")).right:
+        yield plain
+    refused = set() if refused is None else refused
 
     def keeps(name: str) -> bool:
         """Whether the target has an array of that name, which a call expression returns in place of a loss."""
         # With all inputs, so that the constructor is handed none of them.
         inputs = ", ".join(expected_names(loss, settings))
-        try:
-            return {o.outcome.trouble for o in attempt(f"({inputs}, f.{name})[-1]")} == {"wrong-shape"}
-        except NcerefError:
-            return False
+        return trials.of(loss.name, call=f"({inputs}, f.{name})[-1]").trouble == "wrong-shape"
 
     for call in islice(_calls(loss, settings, keeps), MOST):
+        if (kind := _kind(call, loss)) in refused:
+            continue
         for text in (call, *(output.format(call) for output in _OUTPUTS)):
-            observations: Sequence[Observation] = ()
-            try:
-                observations = attempt(text)
-            except NoCallsLeft:
-                return runs
-            # A framework that is not installed, or a scalar that is handed over nowhere.
-            except NcerefError:
-                pass
-            count, troubles = len(observations), {o.outcome.trouble for o in observations}
-            if not troubles - {""} and count:
-                if _right(observations):
-                    return _works(f'--call "{text}"', count)
-                runs = runs or f'; this call runs, but gives other values than the reference: --call "{text}"'
-            if troubles & {"hangs", "dies", "exits"}:
-                return runs
+            yield (trial := trials.of(loss.name, call=text))
             # Only what returns something else than a loss needs another output.
-            if text == call and troubles != {"wrong-shape"}:
+            if text == call and trial.trouble != "wrong-shape":
                 break
-    return runs
+        if not trial.ran:
+            refused.add(kind)
 
 
-def _works(options: str, cases: int) -> str:
-    return f"; this gives the reference's value on {out_of(cases, cases, 'case')}: {options}"
+def _kind(call: str, loss: Loss) -> str:
+    """A call with the kind of each input in the place of its name."""
+    kinds = {p.name: f"{type(p).__name__}{getattr(p, 'shape', '')}" for p in loss.parameters}
+    return re.sub(r"\w+(?!\w|=)", lambda word: kinds.get(word[0], word[0]), call)
 
 
 def _calls(loss: Loss, settings: Mapping[str, Any], keeps: Callable[[str], bool]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from nceref.registry import must_be_there, unknown
 from nceref.targets.peers.peer import find
 from nceref.verification import report as codes
 from nceref.verification.against import settings_of
-from nceref.verification.manifest.recognize import with_loss_of
+from nceref.verification.identify import with_loss_of
 from nceref.verification.report import Report
 from nceref.verification.request import request_of
 from nceref.verification.target_run import runner_of

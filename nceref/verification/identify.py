@@ -1,110 +1,112 @@
 """Identification of a target: it is tried against every loss of the family whose inputs fit."""
 
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
+from itertools import chain
 from typing import Any
 
-from nceref.cases.records import Diagnosis
-from nceref.diagnosis.conventions import CONVENTIONS
 from nceref.errors import InputError, TargetError
 from nceref.losses import all_losses
 from nceref.output.pages import GAP, Page
 from nceref.output.text import printable
-from nceref.output.words import counted, letters
+from nceref.output.words import counted
+from nceref.registry import must_be_there
 from nceref.targets.arguments import UNKNOWN_TO_REFERENCE
 from nceref.targets.call_expression import expression
 from nceref.targets.command_line import is_command
-from nceref.targets.process.child import ChildRunner
-from nceref.targets.runner import child_runner
+from nceref.verification.loss_search import (
+    FAR,
+    Candidate,
+    LossSearch,
+    first_of_each,
+    is_named,
+    named_like,
+    process_of,
+    why_not,
+)
 from nceref.verification.report import CONFORMS, DIFFERS, INCONCLUSIVE, Report
-from nceref.verification.verifier import verify_with
+from nceref.verification.request import must_be_a_program, ways_of_calling
+from nceref.verification.trials import REFUSED, RUNS, Trial, how_called, until_ended
 
 SHOWN = 5
 """Losses that are shown; the JSON has all that were tried."""
-_FAR = "unexplained"
 _MEASURED = 2
 """Losses as which a target is measured that is none of them."""
-
-
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """A loss that the target was tried as, and what came of it."""
-
-    loss: str
-    report: Report
-
-    @property
-    def distance(self) -> tuple[int, int, int]:
-        """Conforming ones first, then those with the fewest differences, then those with the fewest failures."""
-        ids = [d.id for d in self.report.diagnosis if _is_named(d)]
-        # An unexplained difference ranks behind every explained one, and one without a diagnosis behind both.
-        differences = min((id.count("+") + 1 + 9 * (id == _FAR) for id in ids), default=0 if self.report.ok else 20)
-        crashed = any(result.status == "error" for result in self.report.results)
-        failures = sum(result.status in ("fail", "error") for result in self.report.results)
-        unjudged = sum(result.status == "skip" for result in self.report.results)
-        # What explains the few cases that could be run explains little.
-        return (0 if self.report.ok else differences + 5 * crashed, failures, unjudged)
+_JUDGED = (CONFORMS, DIFFERS, INCONCLUSIVE)
+_OF_CALLING = ("call", "init", "framework", "timeout", "isolate", "shape")
 
 
 def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **options: Any) -> tuple[Candidate, ...]:
     """Try a target as every loss that can call it, on the quick suite; the best candidate comes first.
 
     `target` and `options` are those of `verify`; losses that lack a setting, or whose inputs do not fit, are left out.
-    `on_progress` is called with each report, and with the number of losses as ``total=``. Raises `TargetError` if the
-    target fits no loss, with the reason of the last one, and `InputError` if `call` could be the call of no loss.
+    Where none fits, the usual other ways of calling it are tried. `on_progress` is called with each trial, and with
+    the number of losses as ``total=``. Raises `TargetError` if the target fits no loss, and `InputError` if `call`
+    could be the call of no loss.
     """
     if options.get("call"):
         expression(options["call"], {p.name: None for one in all_losses().values() for p in one.parameters})
-    tried: list[Candidate] = []
-    reasons: list[str] = []
     if is_command(target):
         msg = f"TARGET {printable(target)} is a program, which is called for one loss: nceref verify TARGET --loss LOSS"
         raise InputError(msg)
     with process_of(target, options.get("timeout"), bool(options.get("isolate"))) as child:
-        for name in all_losses():
-            try:
-                report = verify_with(target, name, child=child, measure=False, **{"suite": "quick", **options})
-            except InputError as error:
-                reasons.append(str(error))
-                continue
+        search = LossSearch(target, child, options)
+        plain = []
+        for trial in search.as_declared():
+            plain.append(trial)
             if on_progress is not None:
-                on_progress(report, total=len(all_losses()))
-            if report.exit_code in (CONFORMS, DIFFERS, INCONCLUSIVE):
-                tried.append(Candidate(name, report))
-            else:
-                reasons.append(report.reason)
-                # What hangs as one loss most likely hangs as the others, and each costs a timeout.
-                if "does not return" in report.reason:
-                    break
-        tried.sort(key=lambda candidate: candidate.distance)
-        # Only where nothing is nearer: measuring takes longer than trying.
-        if tried and _unexplained(tried[0]):
-            unexplained = sorted(filter(_unexplained, tried), key=_right_bits, reverse=True)
-            names = [candidate.loss for candidate in unexplained][:_MEASURED]
-            again = [Candidate(n, verify_with(target, n, child=child, **{"suite": "quick", **options})) for n in names]
-            again.sort(key=_marks)
-            tried = again + [candidate for candidate in tried if candidate.loss not in names]
-    if not tried:
-        ran = [reason for reason in reasons if reason.startswith("no case could be judged")]
-        # One reason for all of them is about the target itself: it cannot be loaded, or not constructed.
-        own = len(set(reasons)) == 1 or all(UNKNOWN_TO_REFERENCE in reason for reason in reasons)
-        alone = ran[0] if ran else min(reasons, key=len) if own else ""
-        alone = alone if str(target) in alone else alone and f"{target}: {alone}"
-        msg = alone or f"{target} fits the inputs of no loss; the last reason: {reasons[-1]}"
-        raise TargetError(msg)
-    return tuple(tried)
+                on_progress(trial, total=len(all_losses()))
+        chosen = [trial for trial in plain if trial.reached != REFUSED]
+        if not any(trial.ran for trial in chosen):
+            ran = [trial for trial in until_ended(search.with_calls(plain)) if trial.ran]
+            chosen = first_of_each(t for t in ran if t.right) or first_of_each(ran) or chosen
+        tried = [_held(search, trial) for trial in chosen]
+        judged = sorted((one for one in tried if one.report.exit_code in _JUDGED), key=lambda one: one.distance)
+        if judged and not judged[0].report.ok:
+            names = [one.loss for one in judged]
+            explained = _explained(search, [trial for trial in chosen if trial.loss in names])
+            names = [one.loss for one in explained]
+            judged = explained + [one for one in judged if one.loss not in names]
+    if not judged:
+        reasons = [*(one.report.reason for one in tried), *(t.reason for t in plain if t.reached == REFUSED)]
+        raise TargetError(_why_none(str(target), reasons))
+    return tuple(judged)
 
 
-def _is_named(diagnosis: Diagnosis) -> bool:
-    """Whether it says what a target computes, and not why it computes nothing."""
-    return set(diagnosis.id.split("+")) <= CONVENTIONS.keys()
+def _held(search: LossSearch, trial: Trial) -> Candidate:
+    """The target held to a loss on all cases, or on the few where it gives another number already."""
+    if trial.reached != RUNS:
+        return Candidate(trial.loss, search.verified(trial, diagnose=False), trial.options)
+    wrong, count = trial.wrong, len(trial.observations)
+    reason = f"the value fails on {wrong} of {counted(count, 'case')}"
+    return Candidate(trial.loss, Report(str(search.target), trial.loss, "differs", DIFFERS, reason), trial.options)
+
+
+def _explained(search: LossSearch, trials: Sequence[Trial]) -> list[Candidate]:
+    """The losses that it is nearest to, with what explains the difference, or what was measured of it."""
+    explained = search.explained(trials)
+    # Only where nothing is nearer: measuring takes longer than trying.
+    if not _unexplained(explained[0]):
+        return explained
+    unexplained = sorted(filter(_unexplained, explained), key=_right_bits, reverse=True)[:_MEASURED]
+    measured = [replace(one, report=search.verified(one, measure=True)) for one in unexplained]
+    return sorted(measured, key=_marks) + [one for one in explained if one not in unexplained]
+
+
+def _why_none(target: str, reasons: Sequence[str]) -> str:
+    """The sentence for a target that fits no loss."""
+    ran = [reason for reason in reasons if reason.startswith("no case could be judged")]
+    # One reason for all of them is about the target itself: it cannot be loaded, or not constructed.
+    own = len(set(reasons)) == 1 or all(UNKNOWN_TO_REFERENCE in reason for reason in reasons)
+    alone = ran[0] if ran else min(reasons, key=len) if own else ""
+    if not alone:
+        return f"{target} fits the inputs of no loss; the last reason: {reasons[-1]}"
+    return alone if target in alone else f"{target}: {alone}"
 
 
 def _unexplained(candidate: Candidate) -> bool:
-    return [d.id for d in candidate.report.diagnosis if _is_named(d)] == [_FAR]
+    return [d.id for d in candidate.report.diagnosis if is_named(d)] == [FAR]
 
 
 def _right_bits(candidate: Candidate) -> float:
@@ -119,50 +121,39 @@ def _marks(candidate: Candidate) -> float:
     return min((formula.count("<<") for formula in formulas), default=math.inf)
 
 
-@contextmanager
-def process_of(target: Any, timeout: float | None, isolate: bool) -> Iterator[ChildRunner | None]:
-    """One process for all losses, so that what the target imports is imported once; None for an object."""
-    if not isinstance(target, str):
-        yield None
-        return
-    child = child_runner(None, "cpu", timeout or 30.0, 120.0, isolate)
-    try:
-        yield child
-    finally:
-        child.stop()
-
-
 def record(candidate: Candidate) -> dict[str, Any]:
     """One candidate as plain data."""
     report: Mapping[str, Any] = candidate.report.record()
     about = report["environment"]
     isolated = {name: about[name] for name in ("isolation", "containment") if name in about}
-    return {name: report[name] for name in ("target", "loss", "verdict", "reason", "diagnosis")} | isolated
+    called = {name: x for name, x in candidate.options.items() if name in _OF_CALLING}
+    return {name: report[name] for name in ("target", "loss", "verdict", "reason", "diagnosis")} | isolated | called
 
 
-def is_named_after(name: str, loss: str) -> bool:
-    """Whether words of a name are that of a loss, or one that packages give it.
+def with_loss_of(old: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of `verify` for a target against an older program, with the loss and settings that this has or is near.
 
-    >>> is_named_after("InfoNCELoss", "info_nce"), is_named_after("mean_distance", "nce")
-    (True, False)
-    >>> is_named_after("my_gist_embed_loss", "guided_info_nce")
-    True
+    Raises `TargetError` where it fits the inputs of no loss.
     """
-    known = all_losses().get(loss)
-    released = () if known is None else known.declaration.known_as
-    words = [word.lower() for word in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])", name)]
-    places = range(len(words) + 1)
-    return not {*map(letters, (loss, *released))}.isdisjoint("".join(words[i:j]) for i in places for j in places)
-
-
-def named_like(name: str, losses: Sequence[str]) -> str:
-    """The loss with the longest name that is part of another name, or empty.
-
-    >>> named_like("NTXentLoss", ["info_nce", "nt_xent"])
-    'nt_xent'
-    """
-    named = [loss for loss in losses if is_named_after(name, loss)]
-    return max(named, key=lambda loss: len(letters(loss)), default="")
+    must_be_a_program(old)
+    must_be_there(old)
+    like = {name: x for name, x in options.items() if name in _OF_CALLING and x is not None}
+    with process_of(old, options.get("timeout"), bool(options.get("isolate"))) as child:
+        for way in ways_of_calling(like):
+            search = LossSearch(old, child, way)
+            plain = list(search.as_declared())
+            exact = search.confirmed(chain(plain, search.with_settings(plain)))
+            ran = [trial for trial in plain if trial.ran]
+            best = next((trial for trial, _ in exact), None) or min(ran, key=lambda trial: trial.spread, default=None)
+            if best is not None:
+                return {**best.options, **options, "loss": best.loss}
+    reasons = {trial.reason for trial in plain}
+    if len(reasons) == 1:
+        # It is about the program, and not about a loss.
+        raise TargetError(reasons.pop())
+    why = printable(" ".join(why_not(plain).split()), 200)
+    msg = f"{old} fits the inputs of no loss: {why}; name the loss whose inputs it takes, with --loss"
+    raise TargetError(msg)
 
 
 def page_of(target: Any, tried: tuple[Candidate, ...], command: str = "") -> Page:
@@ -185,9 +176,12 @@ def page_of(target: Any, tried: tuple[Candidate, ...], command: str = "") -> Pag
     if len(tried) > len(shown):
         rest = counted(len(tried) - len(shown), "more loss takes", "more losses take")
         page.print(f"{rest} such inputs, differing more", style="dim")
+    if how := how_called(tried[0].options):
+        page.print("\nit is called so:")
+        page.print(f"  {how}", wrap=False)
     if command and not tried[0].report.ok:
         page.print("\nthe whole report, with the fix:")
-        page.print(f"  {command} --loss {tried[0].loss}", wrap=False)
+        page.print(f"  {command} --loss {tried[0].loss} {how}".rstrip(), wrap=False)
     return page
 
 
@@ -200,7 +194,7 @@ def _answer(tried: tuple[Candidate, ...]) -> str:
         return f"it is none of them, but with the inputs of {tried[0].loss} it is {best[0].formula}"
     if best and best[0].id == "other-setting":
         return f"it is {tried[0].loss} with {best[0].lead.text.rpartition(' with ')[2]}"
-    if best and best[0].id != _FAR and _is_named(best[0]):
+    if best and best[0].id != FAR and is_named(best[0]):
         return f"it is {tried[0].loss} with {best[0].id}"
     return "it is none of them"
 
@@ -218,4 +212,4 @@ def _summary(candidate: Candidate, first: bool) -> str:
 
 def _sentences(report: Report) -> Iterator[str]:
     yield f"{report.verdict}: {report.reason}"
-    yield from (diagnosis.sentence for diagnosis in report.diagnosis[:1] if diagnosis.id != _FAR)
+    yield from (diagnosis.sentence for diagnosis in report.diagnosis[:1] if diagnosis.id != FAR)

@@ -1,6 +1,6 @@
 """One run of a target: made ready, called on the cases of one format, judged, and the verifier tested beside it."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from math import lcm
@@ -22,6 +22,7 @@ from nceref.verification.measured_parameters import measure_parameters, unmeasur
 from nceref.verification.modes import check_modes, refuse_other_frameworks
 from nceref.verification.request import Request, selected
 from nceref.verification.self_test import SelfTestTrial, run_self_test
+from nceref.verification.trials import CASES
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,13 @@ def held_runner(request: Request, child: Any = None) -> Iterator[tuple[Request, 
         run.forms.clear()
         run.forms.update(forms)
         yield request, run
+
+
+@contextmanager
+def begun(request: Request, child: Any = None) -> Iterator[tuple[Any, Sequence[Probe]]]:
+    """The target, ready to run, and the first cases of its suite, on which it is tried; as `Trials.begin`."""
+    with held_runner(request, child) as (request, run):
+        yield run, probes_of(request, setups_of(request)[0], run.target.fixed, run.forms, CASES)
 
 
 @dataclass(frozen=True, eq=False)

@@ -308,7 +308,7 @@ def _with_call(request: Request, report: Report, child: Any, wished: _Wished) ->
     search, words = Search(request.calls), ""
     if request.calls and not request.call:
         _announce(report, wished)
-        tried = lambda: iter([adapted(request, runner_of, probes_of, search, child)])  # noqa: E731
+        tried = lambda: iter([adapted(request, search, child)])  # noqa: E731
         words = search.last_of(tried, "", wished.on_verdict is not None)
     # What to begin from is shown where nothing better is known.
     reason = report.reason.partition(SUCH_AS)[0] if words else report.reason

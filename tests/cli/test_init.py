@@ -5,7 +5,7 @@ import tomllib
 import pytest
 
 import nceref
-from nceref.verification.manifest import recognize
+from nceref.verification import loss_search
 
 INFO_NCE = """
 import numpy as np
@@ -28,7 +28,7 @@ def project(tmp_path, monkeypatch):
     """The working folder; two losses are tried in place of all."""
     monkeypatch.chdir(tmp_path)
     some = {name: nceref.get_loss(name) for name in ("info_nce", "uniformity")}
-    monkeypatch.setattr(recognize, "all_losses", lambda: some)
+    monkeypatch.setattr(loss_search, "all_losses", lambda: some)
     (tmp_path / "losses.py").write_text(INFO_NCE)
     return tmp_path
 

@@ -16,9 +16,8 @@ from nceref.experiments.setting import Training
 from nceref.losses import get_loss
 from nceref.targets.process import child
 from nceref.targets.process.isolation import Isolation
-from nceref.verification import identify, request
+from nceref.verification import identify, loss_search, request
 from nceref.verification.audit import audit
-from nceref.verification.manifest import recognize
 from nceref.verification.manifest.run import ManifestResult
 from nceref.verification.report import Report
 from nceref.verification.vectors import store
@@ -398,7 +397,7 @@ def make_small(setattr=setattr):
     more |= {"data": few_samples, "training": Training((32, 16, 8), 4, 6, 1e-3)}
     short = replace(study, run=partial(study.run.func, **more))
     setattr(experiment_page, "experiments", lambda: {"long-tail": short})
-    for module in (identify, recognize):
+    for module in (identify, loss_search):
         setattr(module, "all_losses", lambda: {name: get_loss(name) for name in ("cross_entropy", "simple")})
     manifest = audit.released()
     one = replace(manifest, targets=tuple(e for e in manifest.targets if e.table["needs"] == "supcontrast"))

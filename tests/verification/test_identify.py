@@ -2,13 +2,17 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
+from programs import plain
 
 import nceref
 from nceref.cli import nceref as cli
-from nceref.verification import identify
+from nceref.targets.search import Search
+from nceref.verification import identify, loss_search
 from nceref.verification.report import Report
+from nceref.verification.trials import REFUSED, RIGHT, RUNS, until_ended
 
 PLAIN = str(Path(__file__).parents[1] / "programs" / "plain.py")
 
@@ -21,8 +25,8 @@ def unwrapped(result):
 @pytest.fixture
 def few_losses(monkeypatch):
     """Identify tries three losses, one of which has other inputs, instead of all."""
-    some = {name: nceref.get_loss(name) for name in ("alignment", "uniformity", "info_nce")}
-    monkeypatch.setattr(identify, "all_losses", lambda: some)
+    some = {name: nceref.get_loss(name) for name in ("nt_xent", "uniformity", "info_nce")}
+    monkeypatch.setattr(loss_search, "all_losses", lambda: some)
 
 
 @pytest.mark.usefixtures("few_losses")
@@ -43,18 +47,49 @@ def test_identify_names_the_loss_and_the_difference():
     assert CliRunner().invoke(cli, ["identify", f"{PLAIN}:info_nce"]).exit_code == 0
 
 
-def test_identify_tries_every_loss_whose_inputs_fit(monkeypatch):
-    tried = []
+@pytest.mark.usefixtures("few_losses")
+def test_every_loss_is_tried_and_the_nearest_are_explained():
+    search = loss_search.LossSearch(plain.info_nce)
+    reached = {trial.loss: trial.reached for trial in search.as_declared()}
+    assert reached == {"info_nce": RIGHT, "nt_xent": RUNS, "uniformity": REFUSED}
+    found = identify.candidates(plain.doubled)
+    assert [(one.loss, len(one.report.diagnosis)) for one in found] == [("info_nce", 1), ("nt_xent", 0)]
+    assert found[1].report.reason == "the value fails on 3 of 3 cases"
 
-    def verify_with(target, loss, **options):
-        tried.append(loss)
-        return Report(target, loss, "conforms" if loss == "clip" else "differs", loss != "clip", "")
 
-    monkeypatch.setattr(identify, "verify_with", verify_with)
-    result = identify.candidates("anything.py:f")
-    assert tried == list(nceref.all_losses())
-    assert len(result) == len(tried)
-    assert (result[0].loss, result[0].report.ok) == ("clip", True)
+STACKED = "f(np.stack([queries, keys], 1), temperature=temperature)"
+
+
+@pytest.mark.usefixtures("few_losses")
+@pytest.mark.parametrize(("factor", "answer"), [(1, "info_nce"), (0.5, "info_nce with outer-factor-half")])
+def test_where_no_loss_is_called_so_other_calls_are_tried(factor, answer):
+    def stacked(views, temperature):
+        if views.ndim < 3:
+            raise ValueError
+        return factor * plain.info_nce(views[:, 0], views[:, 1], temperature)
+
+    found = identify.candidates(stacked)
+    assert identify.record(found[0])["call"] == STACKED
+    page = identify.page_of("my.py:stacked", found, "nceref verify my.py:stacked").text()
+    assert page.startswith(f"my.py:stacked: it is {answer}\n")
+    assert f'it is called so:\n  --call "{STACKED}"' in page
+    assert (f'--loss info_nce --call "{STACKED}"' in page) == (factor != 1)
+
+
+@pytest.mark.usefixtures("few_losses")
+def test_other_calls_end_with_their_number_or_with_the_target():
+    def raises(*given):
+        raise ValueError
+
+    def exits(a, b, c, d=None):
+        raise ValueError if isinstance(a, np.ndarray) and a.ndim == 2 and d is None else SystemExit
+
+    for target, most in ((raises, 10), (exits, 5000)):
+        search = loss_search.LossSearch(target, search=Search(most))
+        trials = list(until_ended(search.with_calls(list(search.as_declared()))))
+        assert not any(trial.ran for trial in trials)
+        assert (search.search.made == most) == (target is raises)
+        assert ([t.trouble for t in trials].count("exits") == 1) == (target is exits)
 
 
 def test_the_loss_that_a_target_is_named_after_is_shown_however_far_it_is(monkeypatch):

@@ -15,12 +15,12 @@ from nceref.output.pages import GAP, Page
 from nceref.output.text import printable
 from nceref.output.words import counted, out_of
 from nceref.targets.runner import child_runner
+from nceref.verification.loss_search import SUITE
 from nceref.verification.manifest.counts import count_checks
 from nceref.verification.manifest.package import Package, read_package
 from nceref.verification.manifest.recognize import (
     DTYPES,
     LONELY,
-    SUITE,
     RecognizedTarget,
     explanation_of,
     policies,
@@ -29,6 +29,8 @@ from nceref.verification.manifest.recognize import (
 from nceref.verification.request import positive
 
 _WIDTH = 118
+_KEYS = ("call", "framework", "init", "shape")
+"""Options that are keys of a table, and no settings."""
 _LOADING = 120.0
 """Seconds for a target to be loaded once its module was imported."""
 
@@ -164,7 +166,7 @@ def _above(target: RecognizedTarget) -> list[str]:
 
 def _settings(target: RecognizedTarget) -> dict[str, Any]:
     """What stands in `set`."""
-    return {key: x for key, x in target.options.items() if key not in ("init", "shape")}
+    return {key: x for key, x in target.options.items() if key not in _KEYS}
 
 
 def _keys(name: str, target: RecognizedTarget, folder: Path) -> Iterator[str]:
@@ -172,7 +174,7 @@ def _keys(name: str, target: RecognizedTarget, folder: Path) -> Iterator[str]:
     if place.endswith(".py"):
         place = os.path.relpath(place, folder)
     values: dict[str, Any] = {"name": name, "target": f"{place}:{last}", "loss": target.loss}
-    values |= {key: x for key, x in target.options.items() if key in ("init", "shape")}
+    values |= {key: x for key, x in target.options.items() if key in _KEYS}
     values |= {"set": settings} if (settings := _settings(target)) else {}
     # Of one that is to be mended, or decided on, the numbers are not those that it will have.
     values |= {"checks": count_checks(target.report.results)} if target.report and target.report.ok else {}

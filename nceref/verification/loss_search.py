@@ -1,0 +1,237 @@
+"""The search for the loss that a target is: every loss is tried, then settings of it, then other ways of calling."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+from nceref.cases.records import Diagnosis
+from nceref.diagnosis.conventions import CONVENTIONS
+from nceref.losses import all_losses
+from nceref.output.words import letters
+from nceref.spec import Array, Choice, Labels, Loss
+from nceref.targets.arguments import UNKNOWN_TO_REFERENCE
+from nceref.targets.process.child import ChildRunner
+from nceref.targets.runner import child_runner
+from nceref.targets.search import Search
+from nceref.verification.adapters import calls
+from nceref.verification.report import Report
+from nceref.verification.request import request_of
+from nceref.verification.target_run import begun
+from nceref.verification.trials import CALLED, Trial, Trials
+from nceref.verification.verifier import verify_with
+
+SUITE = "quick"
+"""Of all trials and reports of a search."""
+_BY_ROWS = "--set reduction=none"
+"""In the reason of a target that returns rows."""
+_ENDED = re.compile("does not return|ends the process")
+"""In the reason of a target that cost its process."""
+FAR = "unexplained"
+_NEAREST = 3
+"""Losses of which the difference is explained: an explanation takes a hundred times as long as a trial."""
+_CALLS = 5000
+"""Calls of one target, of which trials of all losses in all ways take about 1,000."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A loss that the target was held to, the options with which it was, and what came of it."""
+
+    loss: str
+    report: Report
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether one known difference says what the target computes."""
+        first = next((d for d in self.report.diagnosis if is_named(d)), None)
+        return first is not None and first.id != FAR and "+" not in first.id and first.lead.role == "computes"
+
+    @property
+    def distance(self) -> tuple[int, int, int]:
+        """Conforming ones first, then those with the fewest differences, then those with the fewest failures."""
+        ids = [d.id for d in self.report.diagnosis if is_named(d)]
+        # An unexplained difference ranks behind every explained one, and one without a diagnosis behind both.
+        differences = min((id.count("+") + 1 + 9 * (id == FAR) for id in ids), default=0 if self.report.ok else 20)
+        crashed = any(result.status == "error" for result in self.report.results)
+        failures = sum(result.status in ("fail", "error") for result in self.report.results)
+        unjudged = sum(result.status == "skip" for result in self.report.results)
+        # What explains the few cases that could be run explains little.
+        return (0 if self.report.ok else differences + 5 * crashed, failures, unjudged)
+
+
+@dataclass(frozen=True, eq=False)
+class LossSearch:
+    """A target that is tried as every loss; `options` are those of `verify` for all trials."""
+
+    target: Any
+    child: ChildRunner | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    search: Search = field(default_factory=lambda: Search(_CALLS, goal="the loss"))
+
+    @property
+    def name(self) -> str:
+        """The target's own name."""
+        if isinstance(self.target, str):
+            return self.target.rpartition(":")[2]
+        return getattr(self.target, "__name__", type(self.target).__name__)
+
+    @property
+    def trials(self) -> Trials:
+        """The loop that all trials go through."""
+
+        def begin(loss: str, **options: Any) -> Any:
+            return begun(request_of(self.target, loss, {**self.options, "suite": SUITE, **options}), self.child)
+
+        return Trials(begin, self.search)
+
+    def as_declared(self) -> Iterator[Trial]:
+        """Every loss without settings; with the inputs of another variant where the target does not take those."""
+        trials, known = self.trials, all_losses()
+        # Those first that the target is named after.
+        for name in sorted(known, key=lambda loss: not is_named_after(self.name, loss)):
+            for settings in _variants(known[name].declaration):
+                yield (trial := trials.of(name, **settings))
+                # What hangs as one loss most likely hangs as the others, and each costs a timeout.
+                if _ENDED.search(trial.reason):
+                    return
+                if trial.ran:
+                    break
+
+    def with_settings(self, plain: Sequence[Trial]) -> Iterator[Trial]:
+        """The same losses with settings of theirs."""
+        for trial in plain:
+            by_rows = _BY_ROWS in trial.reason
+            if trial.ran or by_rows:
+                for changed in _changes(all_losses()[trial.loss].declaration, by_rows):
+                    yield self.trials.of(trial.loss, **{**trial.options, **changed})
+
+    def with_calls(self, plain: Sequence[Trial]) -> Iterator[Trial]:
+        """The losses as which the target gave no number, in the usual other ways of calling it."""
+        if self.options.get("call") or any(_ENDED.search(trial.reason) for trial in plain):
+            return
+        framework, refused = self.options.get("framework") or "", set[str]()
+        for first in plain:
+            if not first.ran and not first.options:
+                for trial in calls(self.trials, all_losses()[first.loss].declaration, {}, framework, refused):
+                    yield trial
+                    if trial.right:
+                        break
+
+    def confirmed(self, trials: Iterable[Trial]) -> Iterator[tuple[Trial, Report]]:
+        """Those that are right on all cases, each with its report; of one loss the first."""
+        seen = set()
+        for trial in trials:
+            if trial.right and trial.loss not in seen:
+                report = self.verified(trial, diagnose=False)
+                if report.ok:
+                    seen.add(trial.loss)
+                    yield trial, report
+
+    def explained(self, trials: Iterable[Trial], formats: Sequence[str] = ()) -> list[Candidate]:
+        """What explains the difference from each loss, best first: the nearest are tried, until one says it all.
+
+        The loss that the target is named after goes first. With `formats` all of them are judged where a trial is
+        right, and else the first.
+        """
+        made: list[Candidate] = []
+        near = sorted(trials, key=lambda trial: (not is_named_after(self.name, trial.loss), trial.spread))
+        for trial in near[:_NEAREST]:
+            # What is right in this format may be wrong in the others.
+            how = {"dtype": formats if trial.right else formats[:1]} if formats else {}
+            made.append(Candidate(trial.loss, self.verified(trial, **how), trial.options))
+            if made[-1].is_known:
+                break
+        return sorted(made, key=lambda candidate: candidate.distance)
+
+    def verified(self, trial: Any, **how: Any) -> Report:
+        """The report of the target with the loss and options of a trial, and others of `verify_with`."""
+        given = {**self.options, "suite": SUITE, **trial.options, "child": self.child, "measure": False, **how}
+        return verify_with(self.target, trial.loss, **given)
+
+
+def is_named(diagnosis: Diagnosis) -> bool:
+    """Whether it says what a target computes, and not why it computes nothing."""
+    return set(diagnosis.id.split("+")) <= CONVENTIONS.keys()
+
+
+def first_of_each(trials: Iterable[Trial]) -> list[Trial]:
+    """The first trial of each loss."""
+    first: dict[str, Trial] = {}
+    for trial in trials:
+        first.setdefault(trial.loss, trial)
+    return [*first.values()]
+
+
+@contextmanager
+def process_of(target: Any, timeout: float | None, isolate: bool) -> Iterator[ChildRunner | None]:
+    """One process for all losses, so that what the target imports is imported once; None for an object."""
+    if not isinstance(target, str):
+        yield None
+        return
+    child = child_runner(None, "cpu", timeout or 30.0, 120.0, isolate)
+    try:
+        yield child
+    finally:
+        child.stop()
+
+
+def why_not(plain: Sequence[Trial]) -> str:
+    """The most telling reason of a target that is no loss: of a call that was made before one that was refused."""
+    called = [trial.reason for trial in plain if trial.reached == CALLED]
+    if plain and all(UNKNOWN_TO_REFERENCE in trial.reason for trial in plain):
+        # That of a loss that leaves least open.
+        return min((trial.reason for trial in plain), key=len)
+    fits = re.compile("`.*no input of|none of these is|takes `.*` nowhere|^`loss` must be")
+    other = [trial.reason for trial in plain if trial.reason and not fits.search(trial.reason)]
+    return [*called, *other, "it fits the inputs of no loss"][0].partition("; choose rows")[0]
+
+
+def _variants(loss: Loss) -> Iterator[dict[str, Any]]:
+    """Nothing, and then each set of arrays that a variant of the loss is given beside the required ones."""
+    optional = [p.name for p in loss.parameters if isinstance(p, Array | Labels) and not p.required]
+    sets = [{name: ... for name in optional if variant.get(name) is ...} for variant in loss.variants]
+    seen: list[dict[str, Any]] = [{}]
+    yield {}
+    for each in sets[1:]:
+        if each not in seen and each != sets[0]:
+            seen.append(each)
+            yield each
+
+
+def _changes(loss: Loss, by_rows: bool) -> Iterator[dict[str, Any]]:
+    """Settings of a loss: one choice at a time, and each with another reduction."""
+    choices = [{p.name: x} for p in loss.parameters if isinstance(p, Choice) for x in p.options if x != p.default]
+    reductions = ["none"] if by_rows else ["mean", "sum"]
+    for reduction, choice in product(reductions, [{}, *choices]):
+        changed = {**choice, **({"reduction": reduction} if reduction != "mean" else {})}
+        if changed:
+            yield changed
+
+
+def is_named_after(name: str, loss: str) -> bool:
+    """Whether words of a name are that of a loss, or one that packages give it.
+
+    >>> is_named_after("InfoNCELoss", "info_nce"), is_named_after("mean_distance", "nce")
+    (True, False)
+    >>> is_named_after("my_gist_embed_loss", "guided_info_nce")
+    True
+    """
+    known = all_losses().get(loss)
+    released = () if known is None else known.declaration.known_as
+    words = [word.lower() for word in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])", name)]
+    places = range(len(words) + 1)
+    return not {*map(letters, (loss, *released))}.isdisjoint("".join(words[i:j]) for i in places for j in places)
+
+
+def named_like(name: str, losses: Sequence[str]) -> str:
+    """The loss with the longest name that is part of another name, or empty.
+
+    >>> named_like("NTXentLoss", ["info_nce", "nt_xent"])
+    'nt_xent'
+    """
+    named = [loss for loss in losses if is_named_after(name, loss)]
+    return max(named, key=lambda loss: len(letters(loss)), default="")

@@ -1,0 +1,164 @@
+"""Trials of a target: which loss it is, and how it is called, is found by calling it on a few cases."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from nceref.cases.judge import judge
+from nceref.cases.records import Observation, Probe
+from nceref.errors import InputError, TargetError, UnavailableError
+from nceref.output.words import out_of
+from nceref.targets.global_state import ORDINARY
+from nceref.targets.search import NoCallsLeft, Search
+
+CASES = 3
+"""Of a trial: a loss that is another one differs on the first that has several rows."""
+REFUSED, CALLED, RUNS, RIGHT = range(4)
+"""How far a trial came."""
+_ENDS_ALL = frozenset({"hangs", "dies", "exits"})
+"""Troubles of a call that the others most likely share, each for a timeout or for a process."""
+
+
+def answers_of(run: Callable[[Probe], Any], probes: Iterable[Probe]) -> tuple[Observation, ...]:
+    """The answers on cases, up to the first without a number."""
+    observed: list[Observation] = []
+    for probe in probes:
+        observed.append(Observation(probe, run(probe)))
+        if observed[-1].outcome.trouble:
+            break
+    return tuple(observed)
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A loss and options of `nceref.verify` with which a target was called on a few cases.
+
+    Attributes
+    ----------
+    loss : str
+    options : mapping
+        Settings of the loss, and what says how the target is called.
+    observations : tuple of Observation
+        Its answers, up to the first that is no number; empty where it cannot be called so.
+    reason : str
+        Why there was no number; empty where there were numbers alone.
+    """
+
+    loss: str
+    options: Mapping[str, Any]
+    observations: tuple[Observation, ...] = ()
+    reason: str = ""
+
+    @property
+    def trouble(self) -> str:
+        """What came in place of a number, as `Outcome.trouble` names it; empty for none."""
+        return self.observations[-1].outcome.trouble if self.observations else ""
+
+    @property
+    def ran(self) -> bool:
+        """Whether it gave a number."""
+        return any(not o.outcome.trouble for o in self.observations)
+
+    @property
+    def reached(self) -> int:
+        """How far it came: refused, called, with numbers alone, or with those of the reference."""
+        if not self.observations or self.trouble:
+            return CALLED if self.observations else REFUSED
+        return RUNS if self.wrong else RIGHT
+
+    @cached_property
+    def wrong(self) -> int:
+        """The number of cases with another value than the reference."""
+        values = ([r for r in judge(o) if r.quantity.startswith("value")] for o in self.observations)
+        return sum(any(r.status != "pass" for r in of_case) for of_case in values)
+
+    @property
+    def right(self) -> bool:
+        """Whether each value is that of the reference."""
+        return self.reached == RIGHT
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it gives one number where the loss has several: a factor would explain any such function."""
+        answers = {float(np.sum(o.outcome.value)) for o in self.observations if o.outcome.value is not None}
+        return len(answers) == 1 < len({float(np.sum(o.probe.value)) for o in self.observations})
+
+    @property
+    def spread(self) -> float:
+        """The spread of the ratio of a value to the reference over cases, in units of it; infinite without any."""
+        pairs = [(o.outcome.value, o.probe.value) for o in self.observations]
+        with np.errstate(all="ignore"):
+            ratios = np.array([np.sum(a) / np.sum(b) for a, b in pairs if a is not None])
+            spread = float(np.std(ratios) / abs(np.mean(ratios))) if len(ratios) > 1 else np.inf
+        return spread if np.isfinite(spread) else np.inf
+
+    @property
+    def words(self) -> str:
+        """What was measured of a way of calling, as the rest of a sentence; empty for one that gave no number."""
+        option, count = how_called(self.options), len(self.observations)
+        words = {
+            RUNS: "this call runs, but gives other values than the reference",
+            RIGHT: f"this gives the reference's value on {out_of(count, count, 'case')}",
+        }
+        return f"; {words[self.reached]}: {option}" if self.reached in words else ""
+
+
+def how_called(options: Mapping[str, Any]) -> str:
+    """Options of a command that say how a target is called; empty where it is called as it is.
+
+    >>> how_called({"call": "f(z1, z2)", "labels": ...})
+    '--call "f(z1, z2)"'
+    """
+    written = {"call": '--call "{}"', "framework": "--framework {}"}
+    return " ".join(words.format(options[name]) for name, words in written.items() if options.get(name))
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """A target that is tried in several ways, counted in calls.
+
+    `begin` gives, for a loss and options, the target ready to run and its cases; it raises `InputError` or
+    `TargetError` where there is no such loss, or the target cannot be called so.
+    """
+
+    begin: Callable[..., AbstractContextManager[tuple[Any, Sequence[Probe]]]]
+    search: Search
+
+    def of(self, loss: str, **options: Any) -> Trial:
+        """Call it as a loss with options. Raises `NoCallsLeft`."""
+        try:
+            with np.errstate(**ORDINARY), self.begin(loss, **options) as (run, probes):
+                observations = answers_of(self.search.target(run), [p for p in probes if not p.skip][:CASES])
+        # Also for a setting that the loss does not have.
+        except (InputError, TargetError, UnavailableError) as error:
+            # A package that a call names; another one is one that the user asked for.
+            if isinstance(error, UnavailableError) and not options.get("call"):
+                raise
+            return Trial(loss, options, reason=str(error))
+        return Trial(loss, options, observations, observations[-1].outcome.sentence if observations else "")
+
+
+def until_ended(trials: Iterable[Trial]) -> Iterator[Trial]:
+    """Trials up to the first that ends the target, or to the last call that may be made."""
+    try:
+        for trial in trials:
+            yield trial
+            if trial.trouble in _ENDS_ALL:
+                return
+    except NoCallsLeft:
+        return
+
+
+def nearest(trials: Iterable[Trial]) -> Trial | None:
+    """The first that is right, or else the first of those that came farthest; None without any."""
+    best = None
+    for trial in until_ended(trials):
+        if best is None or trial.reached > best.reached:
+            best = trial
+        if trial.right:
+            break
+    return best
