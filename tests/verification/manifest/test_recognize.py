@@ -61,6 +61,9 @@ def doubled(queries, keys, temperature):
 def uniformity(queries, keys, temperature):
     return info_nce(queries, keys, temperature)
 
+def views(features, tau):
+    return info_nce(features[:, 0], features[:, 1, : features.shape[2]], tau)
+
 def random(x):
     return np.random.default_rng().normal() + x.sum()
 
@@ -102,7 +105,7 @@ def draft(tmp_path_factory):
 
 def test_each_public_callable_is_tried_once_under_its_shortest_name(draft):
     names = [each.callable.text for each in draft[0].targets]
-    wrong = ("summed", "doubled", "uniformity", "random", "accepts", "refuses", "nothing")
+    wrong = ("summed", "doubled", "uniformity", "views", "random", "accepts", "refuses", "nothing")
     assert names == ["my_losses:Spread", "my_losses:info_nce", *(f"my_losses.wrong:{name}" for name in wrong)]
 
 
@@ -123,10 +126,12 @@ def test_a_table_has_what_the_loss_needs_and_what_it_keeps(draft):
         "init": {"batch_size": 8, "device": "cpu"}, "checks": tables["Spread"]["checks"],
     }  # fmt: skip
     # Of one that differs, the numbers are not those that it will have.
-    assert [name for name, each in tables.items() if "checks" in each] == ["Spread", "info_nce", "summed", "uniformity"]
+    assert [name for name, each in tables.items() if "checks" in each] == ["Spread", "info_nce", "summed", "uniformity", "views"]
+    assert tables["views"]["call"] == "f(np.stack([queries, keys], 1), tau=temperature)"
+    assert "set" not in tables["views"]
     assert tables["summed"]["set"] == {"reduction": "sum"}
     assert "set" not in tables["doubled"]
-    assert list(tables) == ["Spread", "info_nce", "summed", "doubled", "uniformity"]
+    assert list(tables) == ["Spread", "info_nce", "summed", "doubled", "uniformity", "views"]
 
 
 def test_comments_say_what_was_measured_and_nothing_else_gets_in(draft):
@@ -152,7 +157,7 @@ def verdicts(folder, text):
     # What was counted when they were recognized is what is counted now.
     counted = [(result.checks, result.entry.checks) for result in results if result.entry.checks]
     assert [made for made, _ in counted] == [written for _, written in counted]
-    assert len(counted) == 4
+    assert len(counted) == 5
     return {result.entry.name: result.report.verdict for result in results}
 
 
@@ -160,7 +165,7 @@ def test_verify_agrees_and_each_suggestion_makes_it_pass(draft):
     _, folder = draft
     # A verdict needs no explanation.
     text = (folder / "nceref.toml").read_text().replace("[defaults]\n", "[defaults]\ncalls = 0\n")
-    right = dict.fromkeys(("Spread", "info_nce", "summed", "uniformity"), "value-only")
+    right = dict.fromkeys(("Spread", "info_nce", "summed", "uniformity", "views"), "value-only")
     assert verdicts(folder, text) == right | {"doubled": "differs"}
     for key in ("set", "expected_failures"):
         changed = text.replace(f"# {key} = ", f"{key} = ")
