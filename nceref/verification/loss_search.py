@@ -111,7 +111,9 @@ class LossSearch:
 
     def with_calls(self, plain: Sequence[Trial]) -> Iterator[Trial]:
         """The losses as which the target gave no number, in the usual other ways of calling it."""
-        if self.options.get("call") or any(_ENDED.search(trial.reason) for trial in plain):
+        # No call mends a constructor that cannot be given what it needs.
+        unmade = all(UNKNOWN_TO_REFERENCE in trial.reason for trial in plain)
+        if self.options.get("call") or unmade or any(_ENDED.search(trial.reason) for trial in plain):
             return
         framework, refused = self.options.get("framework") or "", set[str]()
         for first in plain:

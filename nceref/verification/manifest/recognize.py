@@ -90,14 +90,16 @@ def recognize(target: PublicCallable, child: Any, **options: Any) -> RecognizedT
     plain = list(search.as_declared())
     # With settings one is enough: each has several.
     exact = list(search.confirmed(plain)) or list(islice(search.confirmed(search.with_settings(plain)), 1))
-    called = [] if exact else list(until_ended(search.with_calls(plain)))
-    exact = exact or list(search.confirmed(called))
+    ran = [t for t in plain if t.ran]
+    if not exact and not ran:
+        called = list(until_ended(search.with_calls(plain)))
+        exact, ran = list(search.confirmed(called)), first_of_each(t for t in called if t.reached == RUNS)
     if exact:
         best, report = exact[0]
         also = tuple(dict.fromkeys(t.loss for t, _ in exact[1:] if t.loss != best.loss))
         settings, report = _with_lonely_anchors(search, best, report)
         return RecognizedTarget(target, best.loss, {**made, **settings}, report, also)
-    if ran := [t for t in plain if t.ran] or first_of_each(t for t in called if t.reached == RUNS):
+    if ran:
         return _explained(target, search, ran, made)
     return RecognizedTarget(target, reason=_line(why_not(plain)))
 

@@ -126,7 +126,13 @@ def test_a_table_has_what_the_loss_needs_and_what_it_keeps(draft):
         "init": {"batch_size": 8, "device": "cpu"}, "checks": tables["Spread"]["checks"],
     }  # fmt: skip
     # Of one that differs, the numbers are not those that it will have.
-    assert [name for name, each in tables.items() if "checks" in each] == ["Spread", "info_nce", "summed", "uniformity", "views"]
+    assert [name for name, each in tables.items() if "checks" in each] == [
+        "Spread",
+        "info_nce",
+        "summed",
+        "uniformity",
+        "views",
+    ]
     assert tables["views"]["call"] == "f(np.stack([queries, keys], 1), tau=temperature)"
     assert "set" not in tables["views"]
     assert tables["summed"]["set"] == {"reduction": "sum"}
