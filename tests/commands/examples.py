@@ -212,11 +212,11 @@ EXAMPLES = (
         json="-",
         keys={"[]": "also, dtypes, file, group, id, losses, named, options, seen, sentence, settings, thread, wrong"},
     ),
-    Example("mutants score nt-xent-own-logit-kept --dtype float64 --suite quick"),
-    Example("mutants score nt-xent-own-logit-kept --dtype float64 --leave-one-out"),
+    Example("mutants score alignment-always-squared --dtype float64 --suite quick"),
+    Example("mutants score alignment-always-squared --dtype float64 --suite quick --leave-one-out"),
     Example("mutants score moco-as-in-its-third-version --dtype float64 --catalogue independent"),
     Example(
-        "mutants score nt-xent-own-logit-kept --dtype float64 --json",
+        "mutants score alignment-always-squared --dtype float64 --json",
         json="-",
         keys={
             "": "by_dtype, correct_variants, explained, false_alarms, met, trials",
