@@ -1,4 +1,4 @@
-"""Programs that are judged against one another, see test_against.py."""
+"""Programs that are judged against one another, see test_against.py and test_equal.py."""
 
 import numpy as np
 
@@ -19,6 +19,18 @@ def twice(x, y, exponent):
 
 def twice_as_sums(x, y, exponent):
     return textbook(x, y, exponent) + textbook(y, x, exponent)
+
+
+def summed(x, y, exponent):
+    return len(x) * textbook(x, y, exponent)
+
+
+def with_margin(x, y, exponent, margin=0.2, symmetric=False):
+    return textbook(x, y, exponent) - margin
+
+
+def of_raw_rows(x, y, exponent):
+    return np.mean(np.linalg.norm(x - y, axis=1) ** exponent)
 
 
 def zeros_as_ones(x, y, exponent):
