@@ -406,7 +406,7 @@ def make_small(setattr=setattr):
     # Whether the system has means to isolate is another test's concern.
     for module in (child, request):
         setattr(module, "isolation", lambda folder: Isolation("bubblewrap"))
-    setattr(store, "read_vectors", _read_once)
+    setattr(store, "read_vectors", read_once)
     agrees = Report("supcontrast", "supcon_out", "conforms", 0, "all is as it should be")
     setattr(audit, "verify_manifest", lambda given, **_: tuple(ManifestResult(e, agrees) for e in given.targets))
 
@@ -414,7 +414,8 @@ def make_small(setattr=setattr):
 _OWN = cache(lambda losses: read_vectors(losses=losses))
 
 
-def _read_once(folder=None, losses=()):
+def read_once(folder=None, losses=()):
+    """In place of `store.read_vectors`: those of the package are read once."""
     return _OWN(losses) if folder is None else read_vectors(folder, losses)
 
 
