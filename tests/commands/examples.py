@@ -16,7 +16,7 @@ from nceref.experiments.setting import Training
 from nceref.losses import get_loss
 from nceref.targets.process import child
 from nceref.targets.process.isolation import Isolation
-from nceref.verification import identify, request
+from nceref.verification import identify, request, verifier
 from nceref.verification.audit import audit
 from nceref.verification.manifest import recognize
 from nceref.verification.manifest.run import ManifestResult
@@ -403,7 +403,8 @@ def make_small(setattr=setattr):
     manifest = audit.released()
     one = replace(manifest, targets=tuple(e for e in manifest.targets if e.table["needs"] == "supcontrast"))
     setattr(audit, "released", lambda: one)
-    # Whether the system has means to isolate is another test's concern.
+    # Whether the system has means to isolate, and what programs cost, are concerns of other tests.
+    setattr(verifier, "costs_of", lambda request, run: {})
     for module in (child, request):
         setattr(module, "isolation", lambda folder: Isolation("bubblewrap"))
     setattr(store, "read_vectors", read_once)
