@@ -14,7 +14,7 @@ from nceref.theory import derivation, prove
 from nceref.theory.chain import BrokenError, equal
 from nceref.verification.audit.audit import is_on_ranks, known
 from tools import notebook
-from tools.site import gradients, links, subjects, words
+from tools.site import gradients, links, released, subjects, words
 from tools.site.pages import ROOT, pages, places
 from tools.site.slopes import SLOPES
 
@@ -41,6 +41,7 @@ def test_a_page_has_all_that_is_declared(name):
     assert all(f"| `{p.name}` |" in text for p in loss.parameters)
     assert all(f"[{relation.other}]({relation.other}.md)" in text for relation in declared.relations)
     assert all(f"| {each.situation} |" in text for each in declared.expectations)
+    assert f"\n\n{released.section(loss)}" in text
     assert "## Known bugs" in text
     assert (r"\frac{\partial L}{\partial" in text) == (name in SLOPES)
     assert declared.gradient.split(",")[0].split(";")[0] in text
@@ -65,7 +66,7 @@ def test_a_slope_that_does_not_follow_ends_the_page(wrong, monkeypatch):
 
 @pytest.mark.parametrize("name", all_losses())
 def test_a_page_has_every_known_difference_of_released_packages(name):
-    text = PAGES[f"losses/{name}"]()
+    text = released.section(all_losses()[name])
     targets = {t.name: t for peer in peers().values() for t in peer.targets if t.loss == name}
     rows = [line for line in text.splitlines() if "| `nceref verify " in line]
     ways = [way for target in targets.values() for way in target.ranks]

@@ -274,7 +274,12 @@ class Analysis:
 
     def own_rounding(self) -> Array:
         """The errors of rows where all statistics are exact."""
-        return self.moved_by({name: np.zeros_like(x) for name, x in self.stats.items()})[0]
+        return self.rows_moved_by({name: np.zeros_like(x) for name, x in self.stats.items()})
+
+    def rows_moved_by(self, spread: Mapping[str, Array]) -> Array:
+        """Errors of rows for errors of the statistics: the first part of `moved_by`, without the slopes."""
+        with np.errstate(all="ignore"):
+            return _error(self.plan.head(statistics(self.stats, spread, self.fmt))[0])
 
     def head_at(self, stats: Mapping[str, Array]) -> tuple[Array, dict[str, Array]]:
         """Rows, and slopes of the reduced value, for given statistics."""
@@ -352,4 +357,6 @@ class Analysis:
 
 def _error(x: Any) -> Array:
     """The errors of intervals, 0 of what is none; in place of infinite ones a number that 0 makes 0."""
-    return np.nan_to_num(x.error, nan=_VACUOUS, posinf=_VACUOUS) if isinstance(x, Interval) else np.zeros_like(x)
+    if not isinstance(x, Interval):
+        return np.zeros_like(x)
+    return np.where((error := x.error) < np.inf, error, _VACUOUS)

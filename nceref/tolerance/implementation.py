@@ -265,8 +265,8 @@ def _from_dots(bound: BoundLoss, fmt: RoundingFormat, reduction: str) -> Any:
         # The same box without what came with the logits: the difference is what they add.
         shares = _share_of_dots(analysis)
         own = {name: spread - shares[name] * analysis.errors[name] for name, spread in analysis.spread.items()}
-        moved = analysis.moved_by(analysis.spread)[0]
-        dots = analysis.weighted(np.maximum(moved - analysis.moved_by(own)[0], 0.0))
+        moved = analysis.rows_moved_by(analysis.spread)
+        dots = analysis.weighted(np.maximum(moved - analysis.rows_moved_by(own), 0.0))
     return dots if reduction == "none" else float(np.sum(dots))
 
 

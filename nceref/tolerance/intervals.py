@@ -18,6 +18,7 @@ The analysis is itself done in float64: ends are rounded outwards by what an ope
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, reduce
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -39,6 +40,12 @@ class Span(NamedTuple):
 
     low: Array
     high: Array
+
+
+@lru_cache(maxsize=64)
+def _no_slopes(shape: tuple[int, ...]) -> Span:
+    """Those of numbers without errors, read-only."""
+    return Span(*[np.broadcast_to(0.0, (1, *shape))] * 2)
 
 
 class Interval:
@@ -63,8 +70,8 @@ class Interval:
         self.middle, self.fmt = np.asarray(middle, dtype=np.float64), fmt
         self.low = self.middle if low is None else low
         self.high = self.middle if high is None else high
-        self.slopes = slopes or Span(*[np.broadcast_to(0.0, (1, *self.shape))] * 2)
-        self.rest: Array = np.broadcast_to(rest, self.shape)
+        self.slopes = slopes or _no_slopes(self.shape)
+        self.rest: Array = rest if np.shape(rest) == self.shape else np.broadcast_to(rest, self.shape)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         return NAMESPACE
@@ -107,7 +114,7 @@ class Interval:
     @property
     def _to_ends(self) -> Array:
         """The distance of the farther end; infinite where an end is no number."""
-        return np.nan_to_num(np.maximum(self.high - self.middle, self.middle - self.low), nan=0.0, posinf=np.inf)
+        return _but_for_nan(np.maximum(self.high - self.middle, self.middle - self.low), 0.0)
 
     def _ends_count(self, linear: Array) -> Array:
         return ~(linear <= WIDE * np.abs(self.middle))
@@ -162,7 +169,7 @@ class Interval:
         """The slopes and the rest under a function whose slope is between `low` and `high`."""
         rest = np.maximum(np.abs(low), np.abs(high)) * self.rest
         # 0 times what is beyond every number is 0, as in `_corners`.
-        return _corners(np.multiply, self.slopes, Span(low, high)), np.where(np.isnan(rest), 0.0, rest)
+        return _corners(np.multiply, self.slopes, Span(low, high)), _but_for_nan(rest, 0.0)
 
     def __neg__(self) -> "Interval":
         slopes = Span(-self.slopes.high, -self.slopes.low)
@@ -318,13 +325,18 @@ def _made(
         # One that is no number says nothing, nor do the others without it.
         known = np.all(known, axis=0)
         slopes, rest = Span(*(np.where(known, ends, 0.0) for ends in slopes)), np.where(known, rest, np.inf)
-    return Interval(middle, fmt, low, high, slopes, np.nan_to_num(rest, nan=np.inf, posinf=np.inf))
+    return Interval(middle, fmt, low, high, slopes, _but_for_nan(rest, np.inf))
 
 
 def _moved(low: Array, high: Array, below: Array, above: Array) -> tuple[Array, Array]:
     """Ends moved outwards; an infinite end stays where it is, and one that is no number becomes infinite."""
     low, high = np.where(np.isinf(low), low, low - below), np.where(np.isinf(high), high, high + above)
-    return np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+    return _but_for_nan(low, -np.inf), _but_for_nan(high, np.inf)
+
+
+def _but_for_nan(x: Array, number: float) -> Array:
+    """The array with a number in the place of NaN."""
+    return np.where(np.isnan(x), number, x)
 
 
 def _log_size(end: Array) -> Array:
@@ -342,8 +354,8 @@ def _corners(f: Any, x: Span, y: Span) -> Span:
     """A product or a quotient of intervals, which is largest and smallest at corners."""
     points = [f(a, b) for a in _distinct(x) for b in _distinct(y)]
     # By the usual convention, 0 times what is beyond every number is 0.
-    points = [np.where(np.isnan(c), 0.0, c) for c in points]
-    return Span(np.minimum.reduce(points), np.maximum.reduce(points))
+    points = [_but_for_nan(c, 0.0) for c in points]
+    return Span(reduce(np.minimum, points), reduce(np.maximum, points))
 
 
 def _distinct(x: Span) -> tuple[Array, ...]:

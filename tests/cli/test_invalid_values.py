@@ -4,6 +4,7 @@ The options are read from the commands, so a new one that takes any text needs a
 """
 
 import click
+import pytest
 from commands.examples import commands, fill
 from sweep import sweep
 
@@ -16,7 +17,7 @@ REST = {
     "plot-limits": "--similarities 0.5,0.1",
     "quadrants": "--steps 1",
     "derive": "paco-extra",
-    "vectors export": "--out made",
+    "vectors export": "--loss simple --out made",
     "equal": "targets.py:loss targets.py:loss --loss cross_entropy --suite quick",
     "verify": "targets.py:loss --loss cross_entropy --suite quick",
 }
@@ -115,10 +116,15 @@ def test_every_option_is_tried():
     assert FREE.keys() <= tried
 
 
-@sweep(("name", "option", "value"), calls(), ids=lambda word: ascii(word)[1:-1])
-def test_it_is_refused_by_name(run, tmp_path, monkeypatch, name, option, value):
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
     fill(tmp_path)
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("folder")
+@sweep(("name", "option", "value"), calls(), ids=lambda word: ascii(word)[1:-1])
+def test_it_is_refused_by_name(run, name, option, value):
     # What is resumed goes without the other options.
     rest = REST.get(name, "").split() if option != "--resume" else []
     for other in (option, *(["--temperature"] if option == "--logit-scale" else [])):

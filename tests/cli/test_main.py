@@ -9,12 +9,14 @@ from pathlib import Path
 
 import click
 import pytest
+from commands.examples import read_once
 from sweep import sweep
 
 import nceref
 from nceref import cli
 from nceref.checks import run as check
 from nceref.training.quadrants import storage
+from nceref.verification.vectors import store
 
 HEAVY = ("numpy", "scipy", "sympy", "matplotlib", "mpmath", "array_api_compat", "torch", "flint")
 DECORATOR = re.compile(r"^@click\.(command|group)\(", re.MULTILINE)
@@ -112,7 +114,8 @@ def test_former_commands_are_options_of_others(run, alias):
         (("--nothing",), "--nothing"),
     ],
 )
-def test_wrong_input_is_one_message_and_status_2(run, arguments, message):
+def test_wrong_input_is_one_message_and_status_2(run, monkeypatch, arguments, message):
+    monkeypatch.setattr(store, "read_vectors", read_once)
     status, out, err = run(*arguments)
     assert (status, out) == (2, "")
     assert message in err

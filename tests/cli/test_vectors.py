@@ -3,9 +3,16 @@
 import json
 
 import pytest
+from commands.examples import read_once
 from sweep import sweep
 
+from nceref.verification.vectors import store
 from nceref.verification.vectors.store import MANIFEST
+
+
+@pytest.fixture(autouse=True)
+def of_the_package(monkeypatch):
+    monkeypatch.setattr(store, "read_vectors", read_once)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from nceref.experiments.setting import Training
 from nceref.losses import get_loss
 from nceref.targets.process import child
 from nceref.targets.process.isolation import Isolation
-from nceref.verification import identify, loss_search, request
+from nceref.verification import identify, loss_search, request, verifier
 from nceref.verification.audit import audit
 from nceref.verification.manifest.run import ManifestResult
 from nceref.verification.report import Report
@@ -211,11 +211,11 @@ EXAMPLES = (
         json="-",
         keys={"[]": "also, dtypes, file, group, id, losses, named, options, seen, sentence, settings, thread, wrong"},
     ),
-    Example("mutants score nt-xent-own-logit-kept --dtype float64 --suite quick"),
-    Example("mutants score nt-xent-own-logit-kept --dtype float64 --leave-one-out"),
+    Example("mutants score alignment-always-squared --dtype float64 --suite quick"),
+    Example("mutants score alignment-always-squared --dtype float64 --suite quick --leave-one-out"),
     Example("mutants score moco-as-in-its-third-version --dtype float64 --catalogue independent"),
     Example(
-        "mutants score nt-xent-own-logit-kept --dtype float64 --json",
+        "mutants score alignment-always-squared --dtype float64 --json",
         json="-",
         keys={
             "": "by_dtype, correct_variants, explained, false_alarms, met, trials",
@@ -402,10 +402,11 @@ def make_small(setattr=setattr):
     manifest = audit.released()
     one = replace(manifest, targets=tuple(e for e in manifest.targets if e.table["needs"] == "supcontrast"))
     setattr(audit, "released", lambda: one)
-    # Whether the system has means to isolate is another test's concern.
+    # Whether the system has means to isolate, and what programs cost, are concerns of other tests.
+    setattr(verifier, "costs_of", lambda request, run: {})
     for module in (child, request):
         setattr(module, "isolation", lambda folder: Isolation("bubblewrap"))
-    setattr(store, "read_vectors", _read_once)
+    setattr(store, "read_vectors", read_once)
     agrees = Report("supcontrast", "supcon_out", "conforms", 0, "all is as it should be")
     setattr(audit, "verify_manifest", lambda given, **_: tuple(ManifestResult(e, agrees) for e in given.targets))
 
@@ -413,7 +414,8 @@ def make_small(setattr=setattr):
 _OWN = cache(lambda losses: read_vectors(losses=losses))
 
 
-def _read_once(folder=None, losses=()):
+def read_once(folder=None, losses=()):
+    """In place of `store.read_vectors`: those of the package are read once."""
     return _OWN(losses) if folder is None else read_vectors(folder, losses)
 
 

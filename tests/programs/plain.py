@@ -51,11 +51,6 @@ def by_sum(q, k, tau, reduction="mean"):
     return info_nce(q, k, tau) * (len(q) if reduction == "sum" else 1)
 
 
-def strange(q, k, tau):
-    """Nothing on the list."""
-    return info_nce(q, k, tau) + 0.3 * np.sin(np.sum(q))
-
-
 def not_a_number(q, k, tau):
     return float("nan")
 

@@ -14,19 +14,16 @@ from nceref.errors import TargetError
 from nceref.targets.search import RAISES, NoCallsLeft, Search
 from nceref.verification.verifier import verify_with
 
-GIVEN = {"loss": "info_nce", "suite": "quick", "negatives": ...}
+GIVEN = {"loss": "alignment", "suite": "quick"}
 
 
 def unit(x):
     return x / np.linalg.norm(x, axis=1, keepdims=True)
 
 
-def padding_one_place_too_early(queries, keys, negatives, temperature):
-    """The last negative is masked as padding, by a logit of 0: a measured formula alone explains that."""
-    own = np.sum(unit(queries) * unit(keys), axis=1) / temperature
-    others = unit(queries) @ unit(negatives).T / temperature
-    others[:, -1] = 0
-    return np.mean(np.logaddexp(own, np.logaddexp.reduce(others, axis=1)) - own)
+def every_pair(x, y, exponent):
+    """Of all pairs, not of the positive ones: a measured formula alone explains that."""
+    return np.mean(np.linalg.norm(unit(x)[:, None] - unit(y), axis=2) ** exponent)
 
 
 def doubled(queries, keys, temperature):
@@ -41,15 +38,15 @@ def other_name(q, k, tau, *, unused):
 
 @pytest.fixture(scope="module")
 def explained():
-    return nceref.verify(padding_one_place_too_early, **GIVEN)
+    return nceref.verify(every_pair, **GIVEN)
 
 
 def test_a_report_has_the_calls_of_the_search_and_no_more_than_that(explained):
     calls = []
 
-    def counted(queries, keys, negatives, temperature):
-        calls.append(len(queries))
-        return padding_one_place_too_early(queries, keys, negatives, temperature)
+    def counted(x, y, exponent):
+        calls.append(len(x))
+        return every_pair(x, y, exponent)
 
     judged = nceref.verify(counted, calls=0, **GIVEN)
     alone = len(calls)
@@ -64,7 +61,7 @@ def test_a_report_has_the_calls_of_the_search_and_no_more_than_that(explained):
 
 @pytest.mark.parametrize(("calls", "goal"), [(1, "an explanation"), (300, "a formula")])
 def test_a_limit_is_shown_in_every_format(explained, calls, goal):
-    report = nceref.verify(padding_one_place_too_early, calls=calls, **GIVEN)
+    report = nceref.verify(every_pair, calls=calls, **GIVEN)
     of_calls = "1 call" if calls == 1 else f"{calls} calls"
     sentence = f"the search for {goal} was cut after {of_calls} of the target (--calls {calls})"
     assert report.search == {"calls": calls, "limit": calls, "ended": "calls", "sentence": sentence}
@@ -86,7 +83,7 @@ def test_calls_and_a_script_exclude_each_other_where_none_may_be_made():
         nceref.verify(doubled, "info_nce", calls=-1)
 
 
-ENDS = [("an explanation", "diagnosis.diagnose.triage"), ("a formula", "diagnosis.probe.measured.structure"),
+ENDS = [("an explanation", "diagnosis.diagnose.triage"), ("a formula", "diagnosis.probe.measured.compositions"),
         ("the effect on training", "diagnosis.severity.severity"),
         ("the smallest failing input", "verification.repro.minimize.smallest")]  # fmt: skip
 
@@ -98,9 +95,9 @@ def ending(error):
     return end
 
 
-def strange(queries, keys, temperature):
+def strange(x, y, exponent):
     """Nothing explains it."""
-    return doubled(queries, keys, temperature) + np.sin(50 * np.sum(queries))
+    return every_pair(x, y, exponent) + np.sin(50 * np.sum(x))
 
 
 @pytest.mark.parametrize(("goal", "place"), ENDS)
@@ -110,7 +107,7 @@ def test_an_error_of_the_search_leaves_the_verdict_and_is_shown(monkeypatch, goa
         monkeypatch.setattr("nceref.diagnosis.probe.measured.measured", lambda *given: None)
     monkeypatch.setattr(f"nceref.{place}", ending(StopIteration("no such key")))
     monkeypatch.delenv(RAISES)
-    report = nceref.verify(strange, "info_nce", suite="quick")
+    report = nceref.verify(strange, **GIVEN)
     assert (report.verdict, report.exit_code) == ("differs", 1)
     assert report.search["ended"] == "error"
     assert report.search["error"]["type"] in ("StopIteration", "RuntimeError")
@@ -125,7 +122,7 @@ def test_an_error_of_the_search_leaves_the_verdict_and_is_shown(monkeypatch, goa
 def test_an_error_of_the_search_is_raised_in_tests(monkeypatch):
     monkeypatch.setattr("nceref.diagnosis.diagnose.triage", ending(StopIteration("no such key")))
     with pytest.raises((StopIteration, RuntimeError)):
-        nceref.verify(strange, "info_nce", suite="quick")
+        nceref.verify(strange, **GIVEN)
 
 
 def test_an_error_of_the_search_counts_as_one_in_the_score(monkeypatch):
@@ -148,9 +145,9 @@ def test_a_target_that_cannot_be_called_any_more_keeps_its_verdict(monkeypatch):
 
 
 def test_ctrl_c_ends_the_search_alone_where_the_verdict_is_shown_before(monkeypatch):
-    monkeypatch.setattr("nceref.diagnosis.probe.measured.structure", ending(KeyboardInterrupt()))
+    monkeypatch.setattr("nceref.diagnosis.probe.measured.compositions", ending(KeyboardInterrupt()))
     shown = []
-    report = verify_with(strange, "info_nce", suite="quick", on_verdict=shown.append)
+    report = verify_with(strange, **GIVEN, on_verdict=shown.append)
     assert (report.verdict, report.exit_code, report.search["ended"]) == ("differs", 1, "user")
     calls = report.search["calls"]
     words = f"the search for a formula was stopped by the user after {calls} calls of the target"
@@ -158,7 +155,7 @@ def test_ctrl_c_ends_the_search_alone_where_the_verdict_is_shown_before(monkeypa
     assert [d.id for d in report.diagnosis] == ["unexplained"]
     assert [(r.verdict, r.reason, r.diagnosis) for r in shown] == [(report.verdict, report.reason, ())]
     with pytest.raises(KeyboardInterrupt):
-        nceref.verify(strange, "info_nce", suite="quick")
+        nceref.verify(strange, **GIVEN)
 
 
 def test_a_search_counts_every_call_and_refuses_the_next_one():
@@ -183,15 +180,15 @@ def test_a_search_for_another_call_is_limited_and_leaves_the_verdict(monkeypatch
 PROGRAM = """
 import itertools, sys, time
 import nceref
-from targets.test_search import GIVEN, padding_one_place_too_early
+from targets.test_search import GIVEN, every_pair
 
 # Each look at a clock shows a day more than the one before.
 days = itertools.count(step=86_400.0)
 for clock in ("monotonic", "perf_counter", "time", "process_time"):
     setattr(time, clock, lambda: next(days))
 # pytest gives this module another name.
-padding_one_place_too_early.__module__ = sys.argv[1]
-print(nceref.verify(padding_one_place_too_early, **GIVEN).to_json())
+every_pair.__module__ = sys.argv[1]
+print(nceref.verify(every_pair, **GIVEN).to_json())
 """
 
 

@@ -1,24 +1,26 @@
 """Every named difference says how to intend it, and what it says makes the target conform."""
 
 import shlex
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from mutants.bug import bugs, target
-from nceref import verify
 from nceref.cases.records import DiagnosisPart
 from nceref.diagnosis.advice import intendable
 from nceref.diagnosis.conventions import CONVENTIONS
 from nceref.diagnosis.gaps import diagnosis
 from nceref.verification.report import page_of
+from nceref.verification.verifier import verify_with
 
 EXPECTED = "--expected-failures FILE, with the ids of the results that fail"
 
 
 def report_of(name, **options):
     program = bugs()[name]
-    return verify(target(program), program.loss, suite="quick", **{**program.settings, **options})
+    how = {"suite": "quick", "measure": False, "training": False}
+    return verify_with(target(program), program.loss, **{**how, **program.settings, **options})
 
 
 def settings_in(intend):
@@ -48,20 +50,26 @@ def test_a_target_conforms_under_what_its_report_says(name, intend):
 
 
 @pytest.mark.parametrize(
-    ("name", "dtype", "intend"),
-    [("info-nce-averaged-over-ranks", "float64", EXPECTED), ("nt-xent-bare-exponentials", "float32", EXPECTED),
-     ("clip-cast-to-single", "float64", "--dtype float32")],
-)  # fmt: skip
-def test_what_no_loss_is_computed_with_has_another_way(name, dtype, intend):
-    assert report_of(name, dtype=dtype).diagnosis[0].intend == intend
+    ("name", "dtype"),
+    [("info-nce-averaged-over-ranks", "float64"), ("nt-xent-bare-exponentials", "float32")],
+)
+def test_what_no_loss_is_computed_with_is_an_expected_failure(name, dtype):
+    assert report_of(name, dtype=dtype).diagnosis[0].intend == EXPECTED
+
+
+def cast_to_single(x, y, exponent):
+    x, y = (rows(z.astype(np.float32)) for z in (x, y))
+    return np.mean(np.sum((x - y) ** 2, axis=1) ** (exponent / 2))
 
 
 def test_arithmetic_in_float32_is_right_in_float32():
-    assert report_of("clip-cast-to-single", dtype="float32").ok
+    report = verify_with(cast_to_single, "alignment", suite="quick", measure=False, training=False)
+    assert report.diagnosis[0].intend == "--dtype float32"
+    assert verify_with(cast_to_single, "alignment", suite="quick", dtype="float32").ok
 
 
 def test_every_format_of_a_report_has_it():
-    report = report_of("moco-raw-queue")
+    report = replace(report_of("moco-raw-queue"), command="nceref verify")
     line = "if you mean it: --set normalization=queue-not-normalized"
     assert f"\n  {line}\n" in page_of(report).text()
     assert f"\n{line}\n" in report.to_junit()
@@ -94,6 +102,6 @@ def wrong_beside_the_temperature(queries, keys, temperature):
 
 def test_what_is_more_than_the_difference_is_not_called_intended():
     with np.errstate(all="ignore"):
-        report = verify(wrong_beside_the_temperature, "info_nce", suite="quick")
+        report = verify_with(wrong_beside_the_temperature, "info_nce", suite="quick", training=False)
     assert report.diagnosis[0].id == "outer-factor-2+exp-overflows"
     assert report.diagnosis[0].intend == EXPECTED

@@ -13,7 +13,7 @@ from nceref.losses import get_loss
 from nceref.targets.ranks.contract import rows_of
 from nceref.verification.vectors.ranks import RanksCase, contract_of, label
 from nceref.verification.vectors.records import VectorCase, case_of, output_of, output_record, record_of
-from nceref.verification.vectors.store import DATA, FORMAT, RANKS, PathLike, cases_in, read_vectors
+from nceref.verification.vectors.store import DATA, FORMAT, RANKS, PathLike, cases_in, read_manifest
 
 
 def ranks_file(cases: Sequence[RanksCase]) -> dict[str, bytes]:
@@ -77,7 +77,7 @@ def read_ranks(
     cases = cases_in(
         path,
         manifest,
-        lambda: read_ranks(read_vectors().manifest),
+        lambda: read_ranks(read_manifest()),
         lambda content, record, where: ranks_case_of(record, where),
         "ranks.schema.json" if folder is not None else "",
     )

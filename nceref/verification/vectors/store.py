@@ -171,8 +171,7 @@ def losses_of(ids: Collection[str], folder: PathLike | None = None) -> dict[str,
     dict
         Without ids that no file of a loss has.
     """
-    place = DATA if folder is None else Path(folder)
-    manifest = _manifest(place / MANIFEST, read(place / MANIFEST))
+    place, manifest = DATA if folder is None else Path(folder), read_manifest(folder)
     contents = ((loss, checked_content(place / f"{loss}.json", manifest)) for loss in manifest["counts"])
     listed = ((loss, id.decode(errors="replace")) for loss, text in contents for id in _ID.findall(text))
     return {id: loss for loss, id in listed if id in ids}
@@ -186,8 +185,7 @@ def check_files(folder: PathLike | None = None) -> int:
     ChecksumError
         For the first that differs.
     """
-    place = DATA if folder is None else Path(folder)
-    manifest = _manifest(place / MANIFEST, read(place / MANIFEST))
+    place, manifest = DATA if folder is None else Path(folder), read_manifest(folder)
     for name in manifest["files"]:
         checked_content(place / name, manifest)
     return len(manifest["files"])
@@ -200,6 +198,12 @@ def checked_content(path: Path, manifest: Mapping[str, Any]) -> bytes:
         msg = f"{path} was changed: its sha256 is {got}, the manifest has {wanted}; export the vectors anew"
         raise ChecksumError(msg)
     return content
+
+
+def read_manifest(folder: PathLike | None = None) -> dict[str, Any]:
+    """The manifest of a folder, or of the package; raises as `read_vectors` does."""
+    path = (DATA if folder is None else Path(folder)) / MANIFEST
+    return _manifest(path, read(path))
 
 
 def _manifest(path: Path, content: bytes) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from hashlib import sha256
 from importlib.util import find_spec
 from itertools import product
@@ -170,23 +171,27 @@ def test_what_a_maintainer_edits_is_obeyed(tmp_path, name, old, new, said):
     assert (status, said in text) == (int(name in FAILS), True), text
 
 
+ALL = ("numpy", "pytest")
 IMPORTED = {"functools", "hashlib", "json", "math", "unittest", "pathlib", "my_package"}
 
 
 @pytest.fixture(scope="module")
-def every(tmp_path_factory):
-    """The files of all losses, for each library and runner; the vectors are read once."""
-    folder, read = tmp_path_factory.mktemp("every"), read_vectors()
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(vendored, "read_vectors", lambda losses: read)
-        return written(folder)
+def vectors():
+    return read_vectors()
 
 
-def written(folder):
-    return {
-        (library, runner): [*export_tests(folder / f"{library}-{runner}", library=library, runner=runner)]
-        for library, runner in product(LIBRARIES, RUNNERS)
-    }
+@pytest.fixture(scope="module")
+def every(tmp_path_factory, vectors):
+    """The files of each library and runner: of one of these for all losses, of the others for a few."""
+    folder = tmp_path_factory.mktemp("every")
+    few = replace(vectors, cases={name: vectors.cases[name] for name in LOSSES})
+    made = {}
+    for library, runner in product(LIBRARIES, RUNNERS):
+        with pytest.MonkeyPatch.context() as patched:
+            key = library, runner
+            patched.setattr(vendored, "read_vectors", lambda losses, key=key: vectors if key == ALL else few)
+            made[key] = [*export_tests(folder / f"{library}-{runner}", library=library, runner=runner)]
+    return made
 
 
 def test_a_file_is_short_and_of_python_3_8_and_imports_its_library_alone(every):
@@ -206,12 +211,11 @@ def test_a_file_is_short_and_of_python_3_8_and_imports_its_library_alone(every):
         assert f"{one.kept} of {one.count} cases" in text
 
 
-def test_vectors_are_small_and_have_each_geometry_temperature_and_setting(every):
-    cases = read_vectors().cases
-    for one in every["numpy", "pytest"]:
+def test_vectors_are_small_and_have_each_geometry_temperature_and_setting(every, vectors):
+    for one in every[ALL]:
         content = one.data.read_bytes()
         assert len(content) <= MOST
-        known = {case.id: case for case in cases[one.loss]}
+        known = {case.id: case for case in vectors.cases[one.loss]}
         ids = [record["id"] for record in json.loads(content)["cases"]]
         assert (len(ids), len({*ids}), one.count) == (one.kept, one.kept, len(known))
         small = {name for name, case in known.items() if not is_large(case) and case.outputs}
@@ -227,8 +231,8 @@ def settings(case):
     return str(sorted(case.settings.items()))
 
 
-def test_numbers_are_those_of_the_vectors_bit_by_bit(every):
-    known = {case.id: case for case in read_vectors(losses=("supcon_out",)).cases["supcon_out"]}
+def test_numbers_are_those_of_the_vectors_bit_by_bit(every, vectors):
+    known = {case.id: case for case in vectors.cases["supcon_out"]}
     (one,) = (each for each in every["torch", "pytest"] if each.loss == "supcon_out")
     for record in json.loads(one.data.read_bytes())["cases"]:
         case = known[record["id"]]
