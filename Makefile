@@ -85,8 +85,10 @@ tables: $(VENV)/installed
 prove: $(VENV)/installed
 	$(BIN)/nceref claims --prove
 
+# Of the known catalogue; SCORED="--dtype float64" scores in one format.
+SCORED ?=
 score: $(VENV)/installed
-	$(BIN)/nceref mutants score
+	$(BIN)/nceref mutants score $(SCORED)
 
 # Of several ranks, in PyTorch.
 score-distributed: $(VENV)/installed-peers
