@@ -19,7 +19,6 @@ from nceref.verification.loss_search import (
     FAR,
     Candidate,
     LossSearch,
-    first_of_each,
     is_named,
     named_like,
     process_of,
@@ -59,8 +58,7 @@ def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **opt
                 on_progress(trial, total=len(all_losses()))
         chosen = [trial for trial in plain if trial.reached != REFUSED]
         if not any(trial.ran for trial in chosen):
-            ran = [trial for trial in until_ended(search.with_calls(plain)) if trial.ran]
-            chosen = first_of_each(t for t in ran if t.right) or first_of_each(ran) or chosen
+            chosen = search.best_of(list(until_ended(search.with_calls(plain)))) or chosen
         tried = [_held(search, trial) for trial in chosen]
         judged = sorted((one for one in tried if one.report.exit_code in _JUDGED), key=lambda one: one.distance)
         if judged and not judged[0].report.ok:

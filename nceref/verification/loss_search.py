@@ -94,9 +94,9 @@ class LossSearch:
         # Those first that the target is named after.
         for name in sorted(known, key=lambda loss: not is_named_after(self.name, loss)):
             for settings in _variants(known[name].declaration):
-                yield (trial := trials.of(name, **settings))
+                yield (trial := trials.of(name, whole=True, **settings))
                 # What hangs as one loss most likely hangs as the others, and each costs a timeout.
-                if _ENDED.search(trial.reason):
+                if has_ended([trial]):
                     return
                 if trial.ran:
                     break
@@ -113,7 +113,7 @@ class LossSearch:
         """The losses as which the target gave no number, in the usual other ways of calling it."""
         # No call mends a constructor that cannot be given what it needs.
         unmade = all(UNKNOWN_TO_REFERENCE in trial.reason for trial in plain)
-        if self.options.get("call") or unmade or any(_ENDED.search(trial.reason) for trial in plain):
+        if self.options.get("call") or unmade or has_ended(plain):
             return
         framework, refused = self.options.get("framework") or "", set[str]()
         for first in plain:
@@ -122,6 +122,11 @@ class LossSearch:
                     yield trial
                     if trial.right:
                         break
+
+    def best_of(self, called: Sequence[Trial]) -> list[Trial]:
+        """Of other ways of calling, the first of each loss that is right, or else that gives numbers, on all cases."""
+        right, ran = ([t for t in called if t.right], [t for t in called if t.ran])
+        return [self.trials.of(t.loss, whole=True, **t.options) for t in first_of_each(right or ran)]
 
     def confirmed(self, trials: Iterable[Trial]) -> Iterator[tuple[Trial, Report]]:
         """Those that are right on all cases, each with its report; of one loss the first."""
@@ -158,6 +163,11 @@ class LossSearch:
 def is_named(diagnosis: Diagnosis) -> bool:
     """Whether it says what a target computes, and not why it computes nothing."""
     return set(diagnosis.id.split("+")) <= CONVENTIONS.keys()
+
+
+def has_ended(plain: Iterable[Trial]) -> bool:
+    """Whether a call did not return, or cost the target's process."""
+    return any(_ENDED.search(trial.reason) for trial in plain)
 
 
 def first_of_each(trials: Iterable[Trial]) -> list[Trial]:

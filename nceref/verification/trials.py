@@ -23,14 +23,18 @@ _ENDS_ALL = frozenset({"hangs", "dies", "exits"})
 """Troubles of a call that the others most likely share, each for a timeout or for a process."""
 
 
-def answers_of(run: Callable[[Probe], Any], probes: Iterable[Probe]) -> tuple[Observation, ...]:
-    """The answers on cases, up to the first without a number."""
+def answers_of(run: Callable[[Probe], Any], probes: Iterable[Probe], whole: bool = True) -> tuple[Observation, ...]:
+    """The answers on cases, up to the first without a number, or with `whole` false up to the first that is wrong."""
     observed: list[Observation] = []
     for probe in probes:
         observed.append(Observation(probe, run(probe)))
-        if observed[-1].outcome.trouble:
+        if observed[-1].outcome.trouble or not (whole or _is_right(observed[-1])):
             break
     return tuple(observed)
+
+
+def _is_right(observation: Observation) -> bool:
+    return all(r.status == "pass" for r in judge(observation) if r.quantity.startswith("value"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +77,7 @@ class Trial:
     @cached_property
     def wrong(self) -> int:
         """The number of cases with another value than the reference."""
-        values = ([r for r in judge(o) if r.quantity.startswith("value")] for o in self.observations)
-        return sum(any(r.status != "pass" for r in of_case) for of_case in values)
+        return sum(not _is_right(observation) for observation in self.observations)
 
     @property
     def right(self) -> bool:
@@ -128,11 +131,14 @@ class Trials:
     begin: Callable[..., AbstractContextManager[tuple[Any, Sequence[Probe]]]]
     search: Search
 
-    def of(self, loss: str, **options: Any) -> Trial:
-        """Call it as a loss with options. Raises `NoCallsLeft`."""
+    def of(self, loss: str, whole: bool = False, **options: Any) -> Trial:
+        """Call it as a loss with options, up to the first wrong case or on the `whole` of them.
+
+        Raises `NoCallsLeft`.
+        """
         try:
             with np.errstate(**ORDINARY), self.begin(loss, **options) as (run, probes):
-                observations = answers_of(self.search.target(run), [p for p in probes if not p.skip][:CASES])
+                observations = answers_of(self.search.target(run), [p for p in probes if not p.skip][:CASES], whole)
         # Also for a setting that the loss does not have.
         except (InputError, TargetError, UnavailableError) as error:
             # A package that a call names; another one is one that the user asked for.

@@ -13,10 +13,10 @@ from nceref.output.text import printable
 from nceref.output.words import out_of
 from nceref.spec import Choice
 from nceref.targets.arguments import constructed_with
-from nceref.verification.loss_search import Candidate, LossSearch, first_of_each, named_like, why_not
+from nceref.verification.loss_search import Candidate, LossSearch, has_ended, is_named_after, named_like, why_not
 from nceref.verification.manifest.package import PublicCallable
 from nceref.verification.report import DIFFERS, Report
-from nceref.verification.trials import RUNS, Trial, until_ended
+from nceref.verification.trials import Trial, until_ended
 
 DTYPES = ("float64", "float32")
 """Of the tables that are written."""
@@ -92,14 +92,16 @@ def recognize(target: PublicCallable, child: Any, **options: Any) -> RecognizedT
     exact = list(search.confirmed(plain)) or list(islice(search.confirmed(search.with_settings(plain)), 1))
     ran = [t for t in plain if t.ran]
     if not exact and not ran:
-        called = list(until_ended(search.with_calls(plain)))
-        exact, ran = list(search.confirmed(called)), first_of_each(t for t in called if t.reached == RUNS)
+        # A package has many functions that are no loss, and each would be called some 300 times.
+        named = [t for t in plain if is_named_after(target.name, t.loss)]
+        ran = search.best_of(list(until_ended(search.with_calls(named))))
+        exact = list(search.confirmed(ran))
     if exact:
         best, report = exact[0]
         also = tuple(dict.fromkeys(t.loss for t, _ in exact[1:] if t.loss != best.loss))
         settings, report = _with_lonely_anchors(search, best, report)
         return RecognizedTarget(target, best.loss, {**made, **settings}, report, also)
-    if ran:
+    if ran and not has_ended(plain):
         return _explained(target, search, ran, made)
     return RecognizedTarget(target, reason=_line(why_not(plain)))
 

@@ -61,7 +61,7 @@ def doubled(queries, keys, temperature):
 def uniformity(queries, keys, temperature):
     return info_nce(queries, keys, temperature)
 
-def views(features, tau):
+def info_nce_of_views(features, tau):
     return info_nce(features[:, 0], features[:, 1, : features.shape[2]], tau)
 
 def random(x):
@@ -105,7 +105,7 @@ def draft(tmp_path_factory):
 
 def test_each_public_callable_is_tried_once_under_its_shortest_name(draft):
     names = [each.callable.text for each in draft[0].targets]
-    wrong = ("summed", "doubled", "uniformity", "views", "random", "accepts", "refuses", "nothing")
+    wrong = ("summed", "doubled", "uniformity", "info_nce_of_views", "random", "accepts", "refuses", "nothing")
     assert names == ["my_losses:Spread", "my_losses:info_nce", *(f"my_losses.wrong:{name}" for name in wrong)]
 
 
@@ -131,13 +131,13 @@ def test_a_table_has_what_the_loss_needs_and_what_it_keeps(draft):
         "info_nce",
         "summed",
         "uniformity",
-        "views",
+        "info_nce_of_views",
     ]
-    assert tables["views"]["call"] == "f(np.stack([queries, keys], 1), tau=temperature)"
-    assert "set" not in tables["views"]
+    assert tables["info_nce_of_views"]["call"] == "f(np.stack([queries, keys], 1), tau=temperature)"
+    assert "set" not in tables["info_nce_of_views"]
     assert tables["summed"]["set"] == {"reduction": "sum"}
     assert "set" not in tables["doubled"]
-    assert list(tables) == ["Spread", "info_nce", "summed", "doubled", "uniformity", "views"]
+    assert list(tables) == ["Spread", "info_nce", "summed", "doubled", "uniformity", "info_nce_of_views"]
 
 
 def test_comments_say_what_was_measured_and_nothing_else_gets_in(draft):
@@ -171,7 +171,7 @@ def test_verify_agrees_and_each_suggestion_makes_it_pass(draft):
     _, folder = draft
     # A verdict needs no explanation.
     text = (folder / "nceref.toml").read_text().replace("[defaults]\n", "[defaults]\ncalls = 0\n")
-    right = dict.fromkeys(("Spread", "info_nce", "summed", "uniformity", "views"), "value-only")
+    right = dict.fromkeys(("Spread", "info_nce", "summed", "uniformity", "info_nce_of_views"), "value-only")
     assert verdicts(folder, text) == right | {"doubled": "differs"}
     for key in ("set", "expected_failures"):
         changed = text.replace(f"# {key} = ", f"{key} = ")
