@@ -29,13 +29,9 @@ def two_temperatures():
 
 
 @pytest.fixture
-def one_by_one(monkeypatch):
-    """Settings with one parameter that differs, on the geometries that break what is declared for too many of them."""
-    monkeypatch.setattr(settings, "combinations", lambda *_: [])
+def few_cases(one_by_one, monkeypatch):
+    """Those geometries that break what is declared for too many settings."""
     monkeypatch.setattr(run, "OTHER_SETTINGS", (("mixed", "pair", "unnormalized"), (1.0, 0.07)))
-    run._property_cases.cache_clear()
-    yield
-    run._property_cases.cache_clear()
 
 
 MANY_SETTINGS = ("supcon_out", "supcon_in", "paco")
@@ -48,7 +44,7 @@ def test_property_is_declared_if_and_only_if_it_holds_in_every_setting(named):
 
 
 @pytest.mark.parametrize("named", [x for x in all_losses() if x not in MANY_SETTINGS])
-@pytest.mark.usefixtures("one_by_one")
+@pytest.mark.usefixtures("few_cases")
 def test_property_is_declared_if_and_only_if_it_holds(named):
     assert_declared_exactly(named)
 
@@ -113,7 +109,7 @@ def test_a_property_without_its_hypothesis_fails_with_the_setting(loss_name, nam
     assert result.detail.startswith("declared")
 
 
-@pytest.mark.usefixtures("one_by_one")
+@pytest.mark.usefixtures("few_cases")
 def test_a_hypothesis_that_is_too_narrow_fails_with_the_setting_beyond():
     from dataclasses import replace
 
