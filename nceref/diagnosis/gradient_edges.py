@@ -35,6 +35,7 @@ class Scene:
     def __init__(self, fit: GradientFit, analysis: CaseAnalysis) -> None:
         self.analysis, self.graph = analysis, fit.graph(analysis)
         self.usual = fit.factors(analysis, self.graph)
+        self._gradients = self.graph.varied(self.usual)
         judged = {one.name: one for one in fit.judged if one.analysis is analysis}
         # Each input counts alike, whatever the size of its gradient.
         sizes = {n: _size(fit.expected(o), o.got) for n, o in judged.items()}
@@ -47,7 +48,7 @@ class Scene:
 
     def gradient(self, factors: dict[str, Any]) -> Any:
         """All judged gradients in a row, each divided by its size."""
-        found = self.graph.gradients({**self.usual, **factors})
+        found = self._gradients(factors)
         return _flat([found[k] * weight for k, weight in self._weights])
 
     def distance(self, by_name: Mapping[str, Any]) -> float:

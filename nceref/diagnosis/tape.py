@@ -101,6 +101,9 @@ class _Edge:
     def passed(self, g: Array, factors: Factors) -> Array | None:
         """What is left of a gradient; None for nothing, since what passes nothing passes no NaN either."""
         named = [factors[name] for name in self.names if name in factors]
+        # Most edges have the factor 1, and there are thousands of gradients.
+        if not named and self.passes == 1:
+            return g
         factor: Any = math.prod(named) if named else self.passes
         if np.ndim(factor):
             # A factor of each row, whatever a row is made of.
@@ -173,12 +176,37 @@ class Graph:
 
     def gradients(self, factors: Factors | None = None, cotangent: Array = 1.0) -> list[Array]:
         """Gradients by the leaves, of the result times a cotangent, with factors on edges."""
-        factors = factors or {}
-        found: dict[int, Array] = {}
-        if self._order:
-            found[self.output.serial] = np.broadcast_to(cotangent, self.output.shape)
+        found = {self.output.serial: np.broadcast_to(cotangent, self.output.shape)} if self._order else {}
+        return self._back(found, 0, factors or {})
+
+    def varied(self, usual: Factors) -> Callable[[Factors], list[Array]]:
+        """As `gradients`, of the factors that are not the usual ones; what comes before the first is gone back once."""
+        before: dict[int, dict[int, Array]] = {}
+        places: dict[str, int] = {}
+        for k, one in enumerate(self._order):
+            for name in one.edge.names if one.edge else ():
+                places.setdefault(name, k)
+        found = {self.output.serial: np.broadcast_to(1.0, self.output.shape)} if self._order else {}
+        plain = self._back(found, 0, usual, before)
+
+        def gradients(factors: Factors) -> list[Array]:
+            begin = min((places[name] for name in factors if name in places), default=None)
+            return plain if begin is None else self._back(dict(before[begin]), begin, {**usual, **factors})
+
+        return gradients
+
+    def _back(
+        self,
+        found: dict[int, Array],
+        begin: int,
+        factors: Factors,
+        before: dict[int, dict[int, Array]] | None = None,
+    ) -> list[Array]:
+        """Gradients by the leaves, from what was found before a place in the order; `before` gets that of each edge."""
         with np.errstate(all="ignore"):
-            for one in self._order:
+            for k, one in enumerate(self._order[begin:], begin):
+                if before is not None and one.edge:
+                    before[k] = dict(found)
                 g = found.get(one.serial) if one.parents else None
                 g = one.edge.passed(g, factors) if one.edge and g is not None else g
                 if g is None:

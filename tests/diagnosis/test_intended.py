@@ -21,7 +21,7 @@ REASONS = ("means nothing for", "it cannot be intended", "must be set to one of"
 @sweep("name", all_losses())
 def test_every_convention_is_computed_or_refused_by_its_name(name):
     loss = get_loss(name).declaration
-    probe = next(p for p in corpus(loss, loss.variants[0], suite="quick") if not p.skip)
+    (probe,) = corpus(loss, loss.variants[0], suite="quick", most=1)
     # One gradient is enough: each takes an evaluation an entry.
     first = dict(list(probe.grads.items())[-1:])
     probe = replace(probe, grads=first)

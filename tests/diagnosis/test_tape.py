@@ -1,6 +1,5 @@
 """The tape differentiates dense NumPy code as the complex step does; test_dense.py holds every loss to it."""
 
-import ast
 from pathlib import Path
 
 import numpy as np
@@ -62,10 +61,15 @@ def test_a_factor_on_an_edge_multiplies_what_passes_it_and_nothing_else():
     x = Variable(X)
     graph = Graph(np.sum(edge(x, "first") * edge(2 * x, "second")), (x,))
     assert graph.edges == {"first": 1.0, "second": 1.0}
-    both, first, doubled = (graph.gradients(f)[0] for f in ({}, {"second": 0.0}, {"first": 2.0}))
+    changes = ({}, {"second": 0.0}, {"first": 2.0})
+    both, first, doubled = (graph.gradients(f)[0] for f in changes)
     assert both == pytest.approx(4 * X)
     assert first == pytest.approx(2 * X)
     assert doubled == pytest.approx(6 * X)
+    usual = {"first": 2.0, "second": 3.0}
+    varied = graph.varied(usual)
+    for factors in changes:
+        assert np.array_equal(varied(factors)[0], graph.gradients({**usual, **factors})[0])
 
 
 def test_a_factor_may_be_for_some_entries_or_one_of_each_row():
@@ -108,8 +112,7 @@ def test_nothing_outside_of_the_diagnosis_differentiates_by_the_tape():
     importing = [
         path.relative_to(package).parts[0]
         for path in package.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ImportFrom) and node.module == "nceref.diagnosis.tape"
+        if "from nceref.diagnosis.tape import" in path.read_text()
     ]
     assert importing
     assert set(importing) == {"diagnosis"}

@@ -5,13 +5,13 @@ import pytest
 from diagnosis.altered_losses import altered, samples
 from slow import partly_slow
 
-import nceref
 from nceref.cases.corpus.corpus import evaluate
 from nceref.cases.records import Observation, Outcome
 from nceref.cases.rounding import rounded
 from nceref.diagnosis.diagnose import diagnose
 from nceref.diagnosis.triage import triage
 from nceref.losses import LossFunction, get_loss
+from nceref.verification.verifier import verify_with
 
 
 def first(observations):
@@ -101,7 +101,7 @@ def log_of_softmax(probe, value, grads):
     [("exp-overflows", unshifted), ("exp-underflows", shifted_by_masked), ("exp-underflows", log_of_softmax)],
 )
 def test_exponentials_out_of_range_are_named(id, target):
-    found = triage(altered("nt_xent", target, suite="standard"))
+    found = triage(altered("nt_xent", target))
     assert found[0].id == id
     assert "it is finite and right" in found[0].sentence
 
@@ -118,7 +118,7 @@ def test_bare_sigmoids_overflow():
         signed = (2 * np.eye(len(x)) - 1) * (probe.inputs["logit_scale"] * x @ y.T + probe.inputs["logit_bias"])
         return -np.log(1 / (1 + np.exp(-signed))).sum() / len(x), grads
 
-    assert triage(altered("siglip", target, suite="standard"))[0].id == "exp-overflows"
+    assert triage(altered("siglip", target))[0].id == "exp-overflows"
 
 
 def test_arithmetic_is_seen_beside_another_convention():
@@ -180,9 +180,8 @@ def test_a_gradient_that_loses_digits_is_told_from_one_that_is_wrong(size, id):
         value, grads = from_distances(queries, keys, temperature)
         return value, {name: grad * (1 + size * np.cos(grad)) for name, grad in grads.items()}
 
-    report = nceref.verify(
-        target, loss="info_nce", suite="quick", dtype="float32", normalize="none", temperature=0.05, framework="numpy"
-    )
+    options = {"suite": "quick", "dtype": "float32", "normalize": "none", "temperature": 0.05, "framework": "numpy"}
+    report = verify_with(target, "info_nce", measure=False, **options)
     assert report.diagnosis[0].id == id, report
     assert len(report.diagnosis) == 1
 

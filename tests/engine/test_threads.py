@@ -24,13 +24,12 @@ def eager(monkeypatch):
 
 
 @pytest.mark.usefixtures("eager")
-@sweep("count", [2, 3])
 @every_loss
-def test_results_stay_within_the_bound_and_repeat_exactly(loss_name, count):
+def test_results_stay_within_the_bound_and_repeat_exactly(loss_name):
     loss = get_loss(loss_name)
-    for case in cases(loss.declaration, ("random", "odd", "lonely"), (0.3,)):
+    for number, case in enumerate(cases(loss.declaration, ("random", "odd", "lonely"), (0.3,))):
         value, grads = loss.value_and_grad(**case.inputs)
-        with config(block=2, threads=count):
+        with config(block=2, threads=2 + number % 2):
             first, second = (loss.value_and_grad(**case.inputs) for _ in range(2))
         assert first[0] == second[0]
         allowed = bounds(loss, **case.inputs)

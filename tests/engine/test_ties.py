@@ -16,7 +16,7 @@ from nceref.engine.arguments import bind
 from nceref.exact.reference import SYSTEMS, as_floats, with_gradients
 from nceref.losses import hard_contrastive
 
-BATCHES = 300
+BATCHES = 120
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_equal_keys_are_ranked_by_index(other_blas):
 def test_logits_as_a_product_gives_them_rank_equal_keys_wrongly(monkeypatch):
     monkeypatch.setattr(similarity, "settled", lambda s, *args: rounded_by_place(s))
     broken = 0
-    for seed in range(0, BATCHES, 10):
+    for seed in range(0, BATCHES, 4):
         inputs, same = equal_keys(seed)
         broken += worst(inputs, ranks_of_equal(inputs, same)) > 1e3
     assert broken > 10

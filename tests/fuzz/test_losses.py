@@ -17,7 +17,7 @@ import nceref
 pytestmark = pytest.mark.machine
 
 NAMES = sorted(nceref.all_losses())
-INPUTS = 2000
+INPUTS = 1000
 """Of `make test`."""
 CHUNK = 500
 

@@ -51,9 +51,14 @@ def may_break(name, how, probe):
     return name == "supcon_out" and how == 1 and depth > -np.log(FORMATS[probe.dtype].storage.tiny) / 4
 
 
-def judged(name, dtype, settings=None, reduction="mean"):
-    """Shares of every evaluation of a program on every probe of the quick corpus."""
-    for probe in corpus(get_loss(name).declaration, settings or {}, suite="quick", dtype=dtype, reduction=reduction):
+FEW = 12
+"""Probes on which it shows what a reduction or a variant is in the bounds; the plain loss meets every geometry."""
+
+
+def judged(name, dtype, settings=None, reduction="mean", most=0):
+    """Shares of every evaluation of a program on the probes of the quick corpus, all of them or so many."""
+    loss = get_loss(name).declaration
+    for probe in corpus(loss, settings or {}, suite="quick", dtype=dtype, reduction=reduction, most=most):
         if not probe.skip:
             yield from ((probe, how, shares(name, probe, how)) for how in range(3) if not may_break(name, how, probe))
 
@@ -78,7 +83,7 @@ def test_a_hundredth_of_the_bounds_refuses_right_programs(name):
 @pytest.mark.parametrize("reduction", ["sum", "none"])
 @pytest.mark.parametrize("name", ["nt_xent", "supcon_out", "siglip", "clip", "nce", "arcface"])
 def test_sums_and_single_rows_have_bounds_of_their_own(name, reduction):
-    for probe, how, share in judged(name, "float32", reduction=reduction):
+    for probe, how, share in judged(name, "float32", reduction=reduction, most=FEW):
         assert max(share.values()) <= 1, (probe.id, how, share)
         assert np.shape(probe.bounds.value) == np.shape(probe.value)
 
@@ -89,7 +94,7 @@ def test_sums_and_single_rows_have_bounds_of_their_own(name, reduction):
     ids=lambda x: x if isinstance(x, str) else "-".join(f"{k}={v}" for k, v in x.items()),
 )
 def test_every_variant_of_a_loss_is_admitted(name, variant):
-    for probe, how, share in judged(name, "float32", settings=dict(variant)):
+    for probe, how, share in judged(name, "float32", settings=dict(variant), most=FEW):
         assert max(share.values()) <= 1, (probe.id, how, share)
 
 
@@ -116,7 +121,7 @@ def test_a_head_that_subtracts_has_room_for_what_it_subtracts(smoothing):
     A bound of 12 u of the difference is exceeded.
     """
     loss, worst = get_loss("cross_entropy"), 0.0
-    for seed in range(60):
+    for seed in range(30):
         rng = np.random.default_rng(seed)
         x = (10.0 ** rng.integers(-1, 2) * rng.standard_normal((1, 50))).astype(np.float32)
         x[0, 0] = 20
@@ -152,7 +157,7 @@ def test_the_cancellation_free_class_is_tighter_where_the_loss_is_tiny():
 
 
 def test_textbook_bounds_are_a_few_hundred_roundings_where_nothing_is_ill_conditioned(loss_name):
-    probe = corpus(get_loss(loss_name).declaration, {}, suite="quick")[0]
+    probe = corpus(get_loss(loss_name).declaration, {}, suite="quick", most=1)[0]
     size = max(1.0, abs(probe.value))
     assert 0 < probe.bounds.value < 4096 * 2.0**-53 * size
 

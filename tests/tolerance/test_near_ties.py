@@ -8,7 +8,7 @@ from nceref.engine.similarity import Dot
 from nceref.losses import hard_contrastive
 from nceref.tolerance import backward, bounds, forward
 
-BATCHES = 300
+BATCHES = 210
 
 
 def answers(monkeypatch, seeds):

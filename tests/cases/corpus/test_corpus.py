@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from slow import partly_slow
 from sweep import every_loss, sweep
 
 from nceref import get_loss, verify
@@ -218,8 +219,18 @@ VARIED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("suite", ["quick", "standard"])
-@pytest.mark.parametrize(("name", "scalar"), VARIED)
+CHEAP = ("alignment", "uniformity", "cross_entropy", "hard_contrastive", "nce")
+"""Of which all probes of the quick suite are soon evaluated; inputs alone cost nothing."""
+
+
+@pytest.mark.parametrize(
+    ("name", "scalar", "suite"),
+    partly_slow(
+        [(*one, suite) for one in VARIED for suite in ("quick", "standard")],
+        lambda case: case[2] == "standard" or case[0] in CHEAP,
+        "turns are taken alike by all losses",
+    ),
+)
 def test_a_hyperparameter_that_is_not_asked_for_varies_after_the_first_probe(name, scalar, suite):
     # Of the quick suite, the cases that are judged; of the longer one, all.
     made = inputs(name, suite)

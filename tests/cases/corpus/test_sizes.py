@@ -5,8 +5,9 @@ import pytest
 from slow import partly_slow
 
 from nceref import get_loss, verify
-from nceref.cases.corpus.corpus import corpus, designed_inputs
+from nceref.cases.corpus.corpus import designed_inputs, evaluate
 from nceref.cases.judge import judge
+from nceref.cases.records import Probe
 from nceref.spec import Array
 from nceref.verification.verifier import observe
 
@@ -105,7 +106,8 @@ def test_every_suite_has_what_is_left_over_of_a_tile():
 def test_large_cases_are_judged_for_every_loss(loss_name):
     declared = get_loss(loss_name).declaration
     wide = {"d65"} if any(isinstance(p, Array) and "D" in p.shape for p in declared.parameters) else set()
-    large = [p for p in corpus(declared, {}, suite="quick") if p.is_large]
+    made = designed_inputs(declared, {}, "quick", "float64", 0, {})
+    large = [evaluate(declared, x, id=id) for id, x in made if Probe(id, declared, x, "float64").is_large]
     assert {p.id.split("-")[0] for p in large} == {"n17", "n129", *wide}
     for probe in large:
         assert not probe.skip

@@ -53,16 +53,16 @@ def assert_same(loss, inputs, in_chunks, **options):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "geometries", "temperature"),
+    ("dtype", "geometries", "temperature", "variants"),
     partly_slow(
-        [(np.float64, ("random", "odd", "lonely"), 0.3), (np.float32, ("random",), 0.01)],
+        [(np.float64, ("random", "odd", "lonely"), 0.3, None), (np.float32, ("random",), 0.01, 3)],
         lambda case: case[0] is np.float32,
-        "three geometries",
+        "three geometries, all variants",
     ),
 )
-def test_chunks_give_what_memory_gives(loss_name, dtype, geometries, temperature):
+def test_chunks_give_what_memory_gives(loss_name, dtype, geometries, temperature, variants):
     loss = get_loss(loss_name)
-    for case in cases(loss.declaration, geometries, (temperature,)):
+    for case in cases(loss.declaration, geometries, (temperature,), variants):
         inputs = case.cast(dtype)
         arrays = {k: x for k, x in inputs.items() if isinstance(x, np.ndarray) and (loss_name, k) not in WHOLE}
         assert_same(loss, inputs, {k: chunked(x, 2) for k, x in arrays.items()})
@@ -114,7 +114,8 @@ def broken_by_chunks(seeds):
     sizes, broken = np.random.default_rng(3), []
     for seed in seeds:
         inputs, same = equal_keys(seed)
-        cut = [chunked(inputs[name], int(sizes.integers(1, len(same) + 1))) for name in ("queries", "keys")]
+        rows = (1 + len(same) // 4, len(same) + 1)
+        cut = [chunked(inputs[name], int(sizes.integers(*rows))) for name in ("queries", "keys")]
         answer = losses.hard_contrastive.value_and_grad(**{**inputs, "queries": cut[0], "keys": cut[1]})
         broken += [seed] * (worst(inputs, ranks_of_equal(inputs, same), answer) > 2)
     return broken
@@ -238,10 +239,17 @@ def selected(x, sizes=(0, 2, 0, 0, 5, 0, 3, 0), known=True):
     return out.compute_chunk_sizes() if known else out
 
 
-def test_a_chunk_may_have_no_rows(loss_name):
-    loss = get_loss(loss_name)
+EVERY_KIND = ("nt_xent", "hard_contrastive", "supcon_out", "paco", "sampled_softmax", "nce")
+"""Rows, ranks, labels, centers, counts, and vectors alone."""
+
+
+@pytest.mark.parametrize(
+    "named", partly_slow(losses.all_losses(), EVERY_KIND.__contains__, "arguments of the same kinds as of another loss")
+)
+def test_a_chunk_may_have_no_rows(named):
+    loss = get_loss(named)
     case = next(iter(cases(loss.declaration, ("random",), (0.3,))))
-    arrays = {k: x for k, x in case.inputs.items() if isinstance(x, np.ndarray) and (loss_name, k) not in WHOLE}
+    arrays = {k: x for k, x in case.inputs.items() if isinstance(x, np.ndarray) and (named, k) not in WHOLE}
     in_chunks = {k: selected(x, (0, 1, 0, 0, len(x) - 2, 0)) for k, x in arrays.items()}
     assert all(0 in x.chunks[0] for x in in_chunks.values())
     assert_same(loss, case.inputs, in_chunks)
