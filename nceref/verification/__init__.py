@@ -10,7 +10,8 @@ explain       the explanation of a difference, its effect on training, and its s
 report        verdict, explanation and results; `page` lays out their parts
 html          reports as HTML documents
 repro         the smallest failing input, as a stand-alone script
-identify      a target, tried as every loss
+trials        calls on a few cases, one way after another: by `adapters` as one loss, by `loss_search` as all
+identify      the answer which loss a target is
 vectors       reference vectors, and recorded outputs that are judged on them
 manifest      the targets of a project in one file
 conformance   tests of a loss in pytest
