@@ -10,7 +10,7 @@ from nceref.errors import InputError, TargetError
 from nceref.losses import all_losses
 from nceref.output.pages import GAP, Page
 from nceref.output.text import printable
-from nceref.output.words import counted
+from nceref.output.words import counted, out_of
 from nceref.registry import must_be_there
 from nceref.targets.arguments import UNKNOWN_TO_REFERENCE
 from nceref.targets.call_expression import expression
@@ -59,9 +59,13 @@ def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **opt
         chosen = [trial for trial in plain if trial.reached != REFUSED]
         if not any(trial.ran for trial in chosen):
             chosen = search.best_of(list(until_ended(search.with_calls(plain)))) or chosen
+        if chosen and all(trial.is_constant for trial in chosen):
+            count = len(chosen[0].observations)
+            msg = f"{target} returns the same number on {out_of(count, count, 'case')}, as no loss does"
+            raise TargetError(msg)
         tried = [_held(search, trial) for trial in chosen]
         judged = sorted((one for one in tried if one.report.exit_code in _JUDGED), key=lambda one: one.distance)
-        if judged and not judged[0].report.ok:
+        if judged and not (judged[0].report.ok or judged[0].is_right_in_part):
             names = [one.loss for one in judged]
             explained = _explained(search, [trial for trial in chosen if trial.loss in names])
             names = [one.loss for one in explained]
@@ -187,6 +191,8 @@ def _answer(tried: tuple[Candidate, ...]) -> str:
     exact = [c.loss for c in tried if c.report.ok]
     if exact:
         return f"it is {' and '.join(exact)}"
+    if tried[0].is_right_in_part:
+        return f"it is {tried[0].loss} wherever it returns a number"
     best = tried[0].report.diagnosis[:1]
     if best and best[0].formula:
         return f"it is none of them, but with the inputs of {tried[0].loss} it is {best[0].formula}"

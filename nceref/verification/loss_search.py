@@ -51,6 +51,11 @@ class Candidate:
         return first is not None and first.id != FAR and "+" not in first.id and first.lead.role == "computes"
 
     @property
+    def is_right_in_part(self) -> bool:
+        """Whether it is right wherever it answers, but does not answer everywhere: no other loss explains that."""
+        return {result.status for result in self.report.results} & {"fail", "error"} == {"error"}
+
+    @property
     def distance(self) -> tuple[int, int, int]:
         """Conforming ones first, then those with the fewest differences, then those with the fewest failures."""
         ids = [d.id for d in self.report.diagnosis if is_named(d)]
@@ -58,6 +63,7 @@ class Candidate:
         differences = min((id.count("+") + 1 + 9 * (id == FAR) for id in ids), default=0 if self.report.ok else 20)
         crashed = any(result.status == "error" for result in self.report.results)
         failures = sum(result.status in ("fail", "error") for result in self.report.results)
+        differences = 0 if self.is_right_in_part else differences
         unjudged = sum(result.status == "skip" for result in self.report.results)
         # What explains the few cases that could be run explains little.
         return (0 if self.report.ok else differences + 5 * crashed, failures, unjudged)

@@ -9,6 +9,7 @@ from programs import plain
 
 import nceref
 from nceref.cli import nceref as cli
+from nceref.errors import TargetError
 from nceref.targets.search import Search
 from nceref.verification import identify, loss_search
 from nceref.verification.report import Report
@@ -55,6 +56,20 @@ def test_every_loss_is_tried_and_the_nearest_are_explained():
     found = identify.candidates(plain.doubled)
     assert [(one.loss, len(one.report.diagnosis)) for one in found] == [("info_nce", 1), ("nt_xent", 0)]
     assert found[1].report.reason == "the value fails on 3 of 3 cases"
+
+
+@pytest.mark.usefixtures("few_losses")
+def test_what_is_right_in_part_is_that_loss_and_a_constant_is_none():
+    def of_even(queries, keys, temperature):
+        if len(queries) % 2:
+            raise ValueError
+        return plain.info_nce(queries, keys, temperature)
+
+    found = identify.candidates(of_even)
+    assert identify.page_of("f", found).text().startswith("f: it is info_nce wherever it returns a number\n")
+    assert "it is right where N is a multiple of 2, and nowhere else" in found[0].report.reason
+    with pytest.raises(TargetError, match="returns the same number on 3 of 3 cases, as no loss does"):
+        identify.candidates(lambda queries, keys, temperature: 1.0)
 
 
 STACKED = "f(np.stack([queries, keys], 1), temperature=temperature)"
