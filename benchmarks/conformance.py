@@ -34,11 +34,10 @@ from nceref.verification.conformance import verification
 LIMITS = {"numpy": 24.0, "torch": 60.0, "packages": 15.0}
 """CPU seconds."""
 EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "twelve_losses"
-PLUGIN = "nceref.verification.manifest.pytest_plugin"
 COMMANDS = {
     "init": (["nceref", "init", "twelve_losses", "--out", "-"], 60.0),
     "verify": (["nceref", "verify"], 24.0),
-    "pytest": (["pytest", "-p", PLUGIN, "--nceref", "-q", "-p", "no:cacheprovider"], 24.0),
+    "pytest": (["pytest", "--nceref", "-q", "-p", "no:cacheprovider"], 24.0),
 }
 """Commands on the example, each with its limit in CPU seconds."""
 TORCH_EXAMPLE = Path(__file__).with_name("twelve_torch_losses.py")
