@@ -88,7 +88,7 @@ def test_the_exported_test_passes_for_the_right_loss_and_fails_for_the_wrong_one
 def test_a_right_rewrite_is_the_old_loss(run, project, monkeypatch):
     # Among two losses the right one is found sooner than among all.
     few = {name: get_loss(name) for name in ("alignment", "uniformity")}
-    monkeypatch.setattr("nceref.verification.manifest.recognize.all_losses", lambda: few)
+    monkeypatch.setattr("nceref.verification.loss_search.all_losses", lambda: few)
     change(project, REWRITTEN)
     status, out, _ = run(*shlex.split(REWRITE)[1:])
     assert status == 0

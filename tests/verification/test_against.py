@@ -127,7 +127,7 @@ def test_constants_that_both_have_fixed_must_be_the_same():
 
 def test_the_command_finds_the_loss_and_prints_the_cost(run, tmp_path, monkeypatch):
     few = {name: nceref.get_loss(name) for name in ("nt_xent", "alignment")}
-    monkeypatch.setattr("nceref.verification.manifest.recognize.all_losses", lambda: few)
+    monkeypatch.setattr("nceref.verification.loss_search.all_losses", lambda: few)
     name, written = f"{FILE}:textbook", tmp_path / "report.json"
     code, out, _ = run("verify", name, "--against", name, "--suite", "quick", "--json", str(written))
     assert code == 0

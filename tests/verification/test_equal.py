@@ -51,7 +51,7 @@ def test_losses_of_the_package_are_named_by_their_names():
 
 def test_the_command_finds_the_loss_and_prints_the_answer(run, tmp_path, monkeypatch):
     few = {name: get_loss(name) for name in ("nt_xent", "alignment")}
-    monkeypatch.setattr("nceref.verification.manifest.recognize.all_losses", lambda: few)
+    monkeypatch.setattr("nceref.verification.loss_search.all_losses", lambda: few)
     first, second, written = f"{FILE}:textbook", f"{FILE}:twice", tmp_path / "equal.json"
     code, out, _ = run("equal", first, second, "--suite", "quick", "--json", str(written))
     assert code == 0
