@@ -180,7 +180,7 @@ class Graph:
         return self._back(found, 0, factors or {})
 
     def varied(self, usual: Factors) -> Callable[[Factors], list[Array]]:
-        """As `gradients`, of the factors that are not the usual ones; what comes before the first is gone back once."""
+        """The function of `gradients` by unusual factors; what precedes the first of them is computed once."""
         before: dict[int, dict[int, Array]] = {}
         places: dict[str, int] = {}
         for k, one in enumerate(self._order):

@@ -44,7 +44,7 @@ class Span(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _no_slopes(shape: tuple[int, ...]) -> Span:
-    """Those of numbers without errors, read-only."""
+    """The slopes of numbers without errors, read-only."""
     return Span(*[np.broadcast_to(0.0, (1, *shape))] * 2)
 
 

@@ -26,7 +26,7 @@ from nceref.verification.loss_search import (
 )
 from nceref.verification.report import CONFORMS, DIFFERS, INCONCLUSIVE, Report
 from nceref.verification.request import must_be_a_program, ways_of_calling
-from nceref.verification.trials import REFUSED, RUNS, Trial, how_called, until_ended
+from nceref.verification.trials import REFUSED, RUNS, WAYS, Trial, how_called
 
 SHOWN = 5
 """Losses that are shown; the JSON has all that were tried."""
@@ -58,7 +58,7 @@ def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **opt
                 on_progress(trial, total=len(all_losses()))
         chosen = [trial for trial in plain if trial.reached != REFUSED]
         if not any(trial.ran for trial in chosen):
-            chosen = search.best_of(list(until_ended(search.with_calls(plain)))) or chosen
+            chosen = search.called_otherwise(plain) or chosen
         if chosen and all(trial.is_constant for trial in chosen):
             count = len(chosen[0].observations)
             msg = f"{target} returns the same number on {out_of(count, count, 'case')}, as no loss does"
@@ -66,10 +66,10 @@ def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **opt
         tried = [_held(search, trial) for trial in chosen]
         judged = sorted((one for one in tried if one.report.exit_code in _JUDGED), key=lambda one: one.distance)
         if judged and not (judged[0].report.ok or judged[0].is_right_in_part):
-            names = [one.loss for one in judged]
-            explained = _explained(search, [trial for trial in chosen if trial.loss in names])
-            names = [one.loss for one in explained]
-            judged = explained + [one for one in judged if one.loss not in names]
+            runnable, others = {one.loss for one in judged}, judged
+            judged = _explained(search, [trial for trial in chosen if trial.loss in runnable])
+            explained = {one.loss for one in judged}
+            judged += [one for one in others if one.loss not in explained]
     if not judged:
         reasons = [*(one.report.reason for one in tried), *(t.reason for t in plain if t.reached == REFUSED)]
         raise TargetError(_why_none(str(target), reasons))
@@ -128,7 +128,7 @@ def record(candidate: Candidate) -> dict[str, Any]:
     report: Mapping[str, Any] = candidate.report.record()
     about = report["environment"]
     isolated = {name: about[name] for name in ("isolation", "containment") if name in about}
-    called = {name: x for name, x in candidate.options.items() if name in _OF_CALLING}
+    called = {name: x for name, x in candidate.options.items() if name in WAYS}
     return {name: report[name] for name in ("target", "loss", "verdict", "reason", "diagnosis")} | isolated | called
 
 
@@ -153,8 +153,7 @@ def with_loss_of(old: str, options: Mapping[str, Any]) -> dict[str, Any]:
     if len(reasons) == 1:
         # It is about the program, and not about a loss.
         raise TargetError(reasons.pop())
-    why = printable(" ".join(why_not(plain).split()), 200)
-    msg = f"{old} fits the inputs of no loss: {why}; name the loss whose inputs it takes, with --loss"
+    msg = f"{old} fits the inputs of no loss: {why_not(plain)}; name the loss whose inputs it takes, with --loss"
     raise TargetError(msg)
 
 

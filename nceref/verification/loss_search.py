@@ -1,6 +1,7 @@
 """The search for the loss that a target is: every loss is tried, then settings of it, then other ways of calling."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import Any
 from nceref.cases.records import Diagnosis
 from nceref.diagnosis.conventions import CONVENTIONS
 from nceref.losses import all_losses
+from nceref.output.text import printable
 from nceref.output.words import letters
 from nceref.spec import Array, Choice, Labels, Loss
 from nceref.targets.arguments import UNKNOWN_TO_REFERENCE
@@ -20,7 +22,7 @@ from nceref.verification.adapters import calls
 from nceref.verification.report import Report
 from nceref.verification.request import request_of
 from nceref.verification.target_run import begun
-from nceref.verification.trials import CALLED, Trial, Trials
+from nceref.verification.trials import CALLED, Trial, Trials, until_ended
 from nceref.verification.verifier import verify_with
 
 SUITE = "quick"
@@ -30,6 +32,7 @@ _BY_ROWS = "--set reduction=none"
 _ENDED = re.compile("does not return|ends the process")
 """In the reason of a target that cost its process."""
 FAR = "unexplained"
+"""The id of a difference that nothing explains."""
 _NEAREST = 3
 """Losses of which the difference is explained: an explanation takes a hundred times as long as a trial."""
 _CALLS = 5000
@@ -61,12 +64,11 @@ class Candidate:
         ids = [d.id for d in self.report.diagnosis if is_named(d)]
         # An unexplained difference ranks behind every explained one, and one without a diagnosis behind both.
         differences = min((id.count("+") + 1 + 9 * (id == FAR) for id in ids), default=0 if self.report.ok else 20)
-        crashed = any(result.status == "error" for result in self.report.results)
-        failures = sum(result.status in ("fail", "error") for result in self.report.results)
         differences = 0 if self.is_right_in_part else differences
-        unjudged = sum(result.status == "skip" for result in self.report.results)
+        count = Counter(result.status for result in self.report.results)
         # What explains the few cases that could be run explains little.
-        return (0 if self.report.ok else differences + 5 * crashed, failures, unjudged)
+        crashed = count["error"] > 0
+        return (0 if self.report.ok else differences + 5 * crashed, count["fail"] + count["error"], count["skip"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,13 +131,16 @@ class LossSearch:
                     if trial.right:
                         break
 
-    def best_of(self, called: Sequence[Trial]) -> list[Trial]:
-        """Of other ways of calling, the first of each loss that is right, or else that gives numbers, on all cases."""
-        right, ran = ([t for t in called if t.right], [t for t in called if t.ran])
-        return [self.trials.of(t.loss, whole=True, **t.options) for t in first_of_each(right or ran)]
+    def called_otherwise(self, plain: Sequence[Trial]) -> list[Trial]:
+        """The first other call of each loss that is right, or where none is, that gives a number."""
+        tried = list(until_ended(self.with_calls(plain)))
+        if right := _first_of_each(t for t in tried if t.right):
+            return right
+        # These ended at the first wrong case, which does not tell how near they are.
+        return [self.trials.of(t.loss, whole=True, **t.options) for t in _first_of_each(t for t in tried if t.ran)]
 
     def confirmed(self, trials: Iterable[Trial]) -> Iterator[tuple[Trial, Report]]:
-        """Those that are right on all cases, each with its report; of one loss the first."""
+        """The trials that are right on all cases, each with its report; of one loss the first."""
         seen = set()
         for trial in trials:
             if trial.right and trial.loss not in seen:
@@ -144,14 +149,15 @@ class LossSearch:
                     seen.add(trial.loss)
                     yield trial, report
 
-    def explained(self, trials: Iterable[Trial], formats: Sequence[str] = ()) -> list[Candidate]:
-        """What explains the difference from each loss, best first: the nearest are tried, until one says it all.
+    def explained(self, trials: Sequence[Trial], formats: Sequence[str] = ()) -> list[Candidate]:
+        """The nearest losses with what explains the difference from each, best first, until one says it all.
 
         The loss that the target is named after goes first. With `formats` all of them are judged where a trial is
         right, and else the first.
         """
         made: list[Candidate] = []
-        near = sorted(trials, key=lambda trial: (not is_named_after(self.name, trial.loss), trial.spread))
+        named = {trial.loss: is_named_after(self.name, trial.loss) for trial in trials}
+        near = sorted(trials, key=lambda trial: (not named[trial.loss], not trial.is_multiple, trial.spread))
         for trial in near[:_NEAREST]:
             # What is right in this format may be wrong in the others.
             how = {"dtype": formats if trial.right else formats[:1]} if formats else {}
@@ -176,7 +182,7 @@ def has_ended(plain: Iterable[Trial]) -> bool:
     return any(_ENDED.search(trial.reason) for trial in plain)
 
 
-def first_of_each(trials: Iterable[Trial]) -> list[Trial]:
+def _first_of_each(trials: Iterable[Trial]) -> list[Trial]:
     """The first trial of each loss."""
     first: dict[str, Trial] = {}
     for trial in trials:
@@ -198,14 +204,19 @@ def process_of(target: Any, timeout: float | None, isolate: bool) -> Iterator[Ch
 
 
 def why_not(plain: Sequence[Trial]) -> str:
-    """The most telling reason of a target that is no loss: of a call that was made before one that was refused."""
+    """The most telling reason, in a line, of a target that is no loss: that of a call that was made goes first."""
     called = [trial.reason for trial in plain if trial.reached == CALLED]
     if plain and all(UNKNOWN_TO_REFERENCE in trial.reason for trial in plain):
         # That of a loss that leaves least open.
-        return min((trial.reason for trial in plain), key=len)
+        return line(min((trial.reason for trial in plain), key=len))
     fits = re.compile("`.*no input of|none of these is|takes `.*` nowhere|^`loss` must be")
     other = [trial.reason for trial in plain if trial.reason and not fits.search(trial.reason)]
-    return [*called, *other, "it fits the inputs of no loss"][0].partition("; choose rows")[0]
+    return line([*called, *other, "it fits the inputs of no loss"][0].partition("; choose rows")[0])
+
+
+def line(text: str) -> str:
+    """A reason in a line of at most 200 letters."""
+    return printable(" ".join(text.split()), 200)
 
 
 def _variants(loss: Loss) -> Iterator[dict[str, Any]]:

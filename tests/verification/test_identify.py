@@ -59,6 +59,14 @@ def test_every_loss_is_tried_and_the_nearest_are_explained():
 
 
 @pytest.mark.usefixtures("few_losses")
+def test_the_loss_that_is_right_but_for_a_factor_is_explained_first(monkeypatch):
+    monkeypatch.setattr(loss_search, "_NEAREST", 1)
+    for factor in (lambda q, tau: 2 * tau, lambda q, tau: len(q), lambda q, tau: 1 / tau):
+        found = identify.candidates(lambda q, k, tau, factor=factor: factor(q, tau) * plain.info_nce(q, k, tau))
+        assert (found[0].loss, len(found[0].report.diagnosis)) == ("info_nce", 1)
+
+
+@pytest.mark.usefixtures("few_losses")
 def test_what_is_right_in_part_is_that_loss_and_a_constant_is_none():
     def of_even(queries, keys, temperature):
         if len(queries) % 2:

@@ -9,14 +9,13 @@ from nceref.cases.records import Diagnosis
 from nceref.diagnosis.conventions import CONVENTIONS
 from nceref.errors import InputError
 from nceref.losses import all_losses
-from nceref.output.text import printable
 from nceref.output.words import out_of
 from nceref.spec import Choice
 from nceref.targets.arguments import constructed_with
-from nceref.verification.loss_search import Candidate, LossSearch, has_ended, is_named_after, named_like, why_not
+from nceref.verification.loss_search import Candidate, LossSearch, has_ended, is_named_after, line, named_like, why_not
 from nceref.verification.manifest.package import PublicCallable
 from nceref.verification.report import DIFFERS, Report
-from nceref.verification.trials import Trial, until_ended
+from nceref.verification.trials import Trial
 
 DTYPES = ("float64", "float32")
 """Of the tables that are written."""
@@ -34,7 +33,7 @@ class RecognizedTarget:
     loss : str
         The loss that it is, or from which it differs in a way that is explained; empty for one that was not recognized.
     options : mapping
-        Of `nceref.verify`: the settings of the loss that it keeps, ``init`` and ``shape``.
+        Of `nceref.verify`: the settings of the loss that it keeps, ``init`` and ``shape``, and how it is called.
     report : Report or None
         With these options.
     also : tuple of str
@@ -94,7 +93,7 @@ def recognize(target: PublicCallable, child: Any, **options: Any) -> RecognizedT
     if not exact and not ran:
         # A package has many functions that are no loss, and each would be called some 300 times.
         named = [t for t in plain if is_named_after(target.name, t.loss)]
-        ran = search.best_of(list(until_ended(search.with_calls(named))))
+        ran = search.called_otherwise(named)
         exact = list(search.confirmed(ran))
     if exact:
         best, report = exact[0]
@@ -103,7 +102,7 @@ def recognize(target: PublicCallable, child: Any, **options: Any) -> RecognizedT
         return RecognizedTarget(target, best.loss, {**made, **settings}, report, also)
     if ran and not has_ended(plain):
         return _explained(target, search, ran, made)
-    return RecognizedTarget(target, reason=_line(why_not(plain)))
+    return RecognizedTarget(target, reason=why_not(plain))
 
 
 def _with_lonely_anchors(search: LossSearch, best: Trial, report: Report) -> tuple[Mapping[str, Any], Report]:
@@ -132,7 +131,7 @@ def _explained(
         intended, options = _intended(search, best), {**made, **best.options}
         return RecognizedTarget(target, best.loss, options, best.report, (), second, intended)
     reason = f"as {tried[0].loss}, {tried[0].report.reason}; {_what_explains(tried[0].report)}"
-    return RecognizedTarget(target, reason=_line(reason))
+    return RecognizedTarget(target, reason=line(reason))
 
 
 def _intended(search: LossSearch, best: Candidate) -> dict[str, str]:
@@ -179,7 +178,3 @@ def _is_taken_for(report: Report, is_named: bool) -> bool:
         return report.exit_code == DIFFERS
     explanation = explanation_of(report)
     return explanation is not None and (is_named or (explanation.lead.role == "computes" and "+" not in explanation.id))
-
-
-def _line(text: str) -> str:
-    return printable(" ".join(text.split()), 200)
