@@ -2,16 +2,16 @@
 
 import click
 
-from nceref.cli.common import FINDING, echo, echo_json, show
+from nceref.cli.common import FINDING, echo, echo_json, page_format, show
 
 
 @click.command(short_help="Check the losses against formulas and theorems.")
 @click.argument("names", metavar="[LOSS]...", nargs=-1)
 @click.option("--certify", is_flag=True, help="Measure errors against proven enclosures instead.")
 @click.option("--second-engine", is_flag=True, help="With --certify: enclose with decimals as well. Takes minutes.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, one object for each result.")
+@page_format(", one object for each result")
 @click.pass_context
-def check(context: click.Context, /, names: tuple[str, ...], certify: bool, second_engine: bool, as_json: bool) -> None:
+def check(context: click.Context, /, names: tuple[str, ...], certify: bool, second_engine: bool, form: str) -> None:
     """Check all losses, or each LOSS, against their exact formulas, declared properties and relations.
 
     With `--certify`, print errors as parts of the derived bounds, in float64 and float32. The formula of a
@@ -28,12 +28,12 @@ def check(context: click.Context, /, names: tuple[str, ...], certify: bool, seco
     if second_engine and not certify:
         msg = "--second-engine goes with --certify"
         raise click.UsageError(msg)
-    holds = _certify(chosen, second_engine, as_json) if certify else _check(chosen, as_json)
+    holds = _certify(chosen, second_engine, form) if certify else _check(chosen, form)
     if not holds:
         context.exit(FINDING)
 
 
-def _check(chosen: tuple[str, ...], as_json: bool) -> bool:
+def _check(chosen: tuple[str, ...], form: str) -> bool:
     from dataclasses import asdict
     from itertools import groupby
 
@@ -46,17 +46,19 @@ def _check(chosen: tuple[str, ...], as_json: bool) -> bool:
         # Results come loss by loss, and each page is printed as soon as its loss is done.
         for _, group in groupby(map(on_progress, run(chosen)), key=lambda result: result.loss):
             results += (of_loss := list(group))
-            if not as_json:
+            if form == "text":
                 show(check_page.page_of(of_loss))
                 echo()
-    if as_json:
+    if form == "json":
         echo_json([asdict(result) for result in results])
-    else:
+    elif form == "text":
         echo(check_page.tally(results))
+    else:
+        show(check_page.page_of_all(results), form)
     return all(result.status != "fail" for result in results)
 
 
-def _certify(chosen: tuple[str, ...], second_engine: bool, as_json: bool) -> bool:
+def _certify(chosen: tuple[str, ...], second_engine: bool, form: str) -> bool:
     from dataclasses import asdict
 
     from nceref.checks.certify import certify
@@ -66,8 +68,8 @@ def _certify(chosen: tuple[str, ...], second_engine: bool, as_json: bool) -> boo
     with progress("certifying", len(chosen)) as on_progress:
         by_loss = (list(certify(name, ("float64", "float32"), second_engine)) for name in chosen)
         results = [one for group in map(on_progress, by_loss) for one in group]
-    if as_json:
+    if form == "json":
         echo_json([asdict(one) for one in results])
     else:
-        show(page_of(results))
+        show(page_of(results), form)
     return all(one.holds for one in results)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from nceref.checks.run import CheckResult
-from nceref.output.pages import GAP, Page, with_spaces
+from nceref.output.pages import GAP, Page, joined, with_spaces
 
 _COLORS = {"pass": "green", "fail": "red", "skip": "dim"}
 
@@ -12,7 +12,7 @@ _COLORS = {"pass": "green", "fail": "red", "skip": "dim"}
 def page_of(results: Sequence[CheckResult]) -> Page:
     """Outcome of the checks of one loss: formula by dtype, how many of each group, and what failed or was skipped."""
     page = Page()
-    page.print(results[0].loss, style="bold")
+    page.heading(results[0].loss, 1)
     groups: dict[str, list[CheckResult]] = {}
     for result in results:
         groups.setdefault(_group(result), []).append(result)
@@ -28,6 +28,14 @@ def page_of(results: Sequence[CheckResult]) -> Page:
     widths = [max(len(line[i]) for line in lines) for i in (0, 1)]
     for line in lines:
         page.grid([line], *widths, styles=("", _COLORS[line[1]], ""), indent=GAP)
+    return page
+
+
+def page_of_all(results: Sequence[CheckResult]) -> Page:
+    """The pages of all losses, and the outcome of all checks below."""
+    losses = dict.fromkeys(result.loss for result in results)
+    page = joined(page_of([result for result in results if result.loss == loss]) for loss in losses)
+    page.print(f"\n{tally(results)}")
     return page
 
 

@@ -2,7 +2,7 @@
 
 import click
 
-from nceref.cli.common import FINDING, echo_json, show
+from nceref.cli.common import FINDING, echo_json, page_format, show
 
 
 @click.command(short_help="List the claims of the sources, show one, or prove them.")
@@ -11,7 +11,7 @@ from nceref.cli.common import FINDING, echo_json, show
 @click.option("--source", help="Only claims whose source has this in its name, as in --source 004.")
 @click.option("--latex", is_flag=True, help="With an ID: its formula in LaTeX, in one line, to be copied.")
 @click.option("--prove", is_flag=True, help="Run the evidence now, and derive the verdicts from it.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, one object for each claim.")
+@page_format(", one object for each claim")
 @click.pass_context
 def claims(
     context: click.Context,
@@ -21,7 +21,7 @@ def claims(
     source: str | None,
     latex: bool,
     prove: bool,
-    as_json: bool,
+    form: str,
 ) -> None:
     """List the claims of the sources with their verdicts, or show all about each ID.
 
@@ -35,21 +35,21 @@ def claims(
     from nceref.output.pages import joined
 
     shown, in_full = claims_page.select(ids, verdict, source), any(map(claims_page.is_id, ids))
-    if latex and (prove or as_json or not in_full):
-        without = "--prove" if prove else "--json, which has it"
-        msg = f"--latex goes {f'without {without}' if prove or as_json else 'with an ID, as in --latex WL-13'}"
+    if latex and (prove or form != "text" or not in_full):
+        without = "--prove" if prove else f"--format {form}, which has it" if form != "text" else ""
+        msg = f"--latex goes {f'without {without}' if without else 'with an ID, as in --latex WL-13'}"
         raise click.UsageError(msg)
     if prove:
-        _prove(context, tuple(claim.id for claim in shown), as_json)
-    elif as_json:
+        _prove(context, tuple(claim.id for claim in shown), form)
+    elif form == "json":
         echo_json([claims_page.record(claim) for claim in shown])
     elif in_full:
-        show(joined(claims_page.page_of(claim, latex) for claim in shown))
+        show(joined(claims_page.page_of(claim, latex) for claim in shown), form)
     else:
-        show(claims_page.overview(shown))
+        show(claims_page.overview(shown), form)
 
 
-def _prove(context: click.Context, ids: tuple[str, ...], as_json: bool) -> None:
+def _prove(context: click.Context, ids: tuple[str, ...], form: str) -> None:
     from nceref.cli import claims_page
     from nceref.output.terminal import progress
     from nceref.theory import prove as proving
@@ -58,9 +58,9 @@ def _prove(context: click.Context, ids: tuple[str, ...], as_json: bool) -> None:
     with progress("running evidence", len(proving.tasks(chosen))) as on_progress:
         evidence = [on_progress(piece) for piece in proving.prove(chosen)]
     proofs = [proving.proof(claim, [e for e in evidence if e.id == claim.id]) for claim in chosen]
-    if as_json:
+    if form == "json":
         echo_json(claims_page.proof_record(proofs))
     else:
-        show(claims_page.proofs_page(proofs))
+        show(claims_page.proofs_page(proofs), form)
     if not all(proof.as_expected for proof in proofs):
         context.exit(FINDING)

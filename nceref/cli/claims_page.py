@@ -18,6 +18,8 @@ from nceref.theory.verdicts import Verdict
 
 _MARKS = {"symbolic": "S", "numeric": "N", "property": "P"}
 UNPROVED = "not proved"
+LONG = 12
+"""Digits of a computed number: what is beyond may differ from one machine to the next."""
 _NARROWEST_NAME = 22
 _COLORS: dict[str, str] = {
     Verdict.AGREES: "green",
@@ -127,11 +129,10 @@ def record(claim: Claim) -> dict[str, Any]:
     }
 
 
-def _digits(x: Any) -> str | None:
-    """Twelve digits: what is beyond may differ from one machine to the next."""
+def _digits(x: Any, count: int = LONG) -> str | None:
     if x is None:
         return None
-    return ", ".join(f"{entry:.12g}" for entry in x) if isinstance(x, tuple) else f"{x:.12g}"
+    return ", ".join(f"{entry:.{count}g}" for entry in x) if isinstance(x, tuple) else f"{x:.{count}g}"
 
 
 def _counterexample(claim: Claim) -> str:
@@ -154,7 +155,7 @@ def overview(shown: Sequence[Claim]) -> Page:
     for chapter in prove.chapters():
         own = [claim for claim in chapter.claims if claim.id in by_id]
         if own:
-            page.print(chapter.title, style="bold")
+            page.heading(chapter.title)
         for claim in own:
             verdict = by_id[claim.id]
             line, styles = (
@@ -179,13 +180,14 @@ def tally(by_id: Mapping[str, str]) -> str:
     return f"{len(by_id)} claim{'s' * (len(by_id) != 1)}: {listed}"
 
 
-def page_of(claim: Claim, latex: bool = False) -> Page:
+def page_of(claim: Claim, latex: bool = False, digits: int = LONG) -> Page:
     """All about one claim: what was published, what holds, the evidence, the numbers, the counterexample.
 
-    Its formula is a line of text, or with `latex` in LaTeX, each as it is, to be copied.
+    Its formula is a line of text, or with `latex` in LaTeX, each as it is, to be copied. `digits` are the most of a
+    computed number.
     """
     page = Page()
-    page.print(f"{claim.id}  {claim.title}", style="bold")
+    page.heading(f"{claim.id}  {claim.title}", 1)
     computed, cells = prove.judged(claim)
     lines = [
         ("source", f"{claim.source}, {claim.place}"),
@@ -203,29 +205,57 @@ def page_of(claim: Claim, latex: bool = False) -> Page:
         ("missing", claim.no_evidence),
     ]
     page.grid([line for line in lines if line[1]], 10, styles=("dim", ""), indent=GAP)
-    precisely = claim.latex if latex else text_of(claim.latex)
-    formulas = [line for line in (("precisely", precisely), ("executable", claim.formula)) if line[1]]
-    if latex:
-        for title, content in formulas:
-            page.print(f"  {title}", style="dim")
-            page.print(f"    {content}", wrap=False)
-    else:
-        page.grid(formulas, 10, styles=("dim", ""), indent=GAP)
+    _add_formulas(page, claim, latex)
     named = meanings(claim)
     page.grid(named, max(map(len, dict(named)), default=0), styles=("dim", "dim"), indent=2 * GAP)
     if cells:
-        page.print("\n  published and computed", style="dim")
+        page.heading("\n  published and computed", style="dim")
     if claim.table:
         table = discover("nceref.theory.tables", "TABLE", Table)[claim.table]
-        page.fit(lambda width: table_formats.comparison(table.columns, table.rows(), width))
+        table_formats.add_table(page, table.columns, table.rows(), show=table_cells.short(digits))
     own = len(cells) - len(claim.values)
     rows = [
-        (value.what, value.published, _digits(number) or "-", cell)
+        (value.what, value.published, _digits(number, digits) or "-", cell)
         for value, number, cell in zip(claim.values, computed[own:], cells[own:], strict=True)
     ]
     if rows:
-        page.fit(lambda width: _numbers(rows, width))
+        page.table(rows, header=[("number", *table_cells.PARTS)], layout=lambda width: _numbers(rows, width))
     return page
+
+
+def _add_formulas(page: Page, claim: Claim, latex: bool) -> None:
+    if latex:
+        for title, content in (("precisely", claim.latex), ("executable", claim.formula)):
+            if content:
+                page.print(f"  {title}", style="dim")
+                page.print(f"    {content}", wrap=False)
+        return
+    styles = ("dim", "code")
+
+    def precisely(_: int) -> Page:
+        own = Page()
+        own.grid([("precisely", text_of(claim.latex))], 10, styles=styles, indent=GAP)
+        return own
+
+    if claim.latex:
+        page.formula(broken(claim.latex), lambda _: text_of(claim.latex), layout=precisely)
+    if claim.formula:
+        page.grid([("executable", claim.formula)], 10, styles=styles, indent=GAP)
+
+
+def broken(latex: str) -> str:
+    """A formula whose statements stand below one another where they are wider than a page."""
+    lines = [""]
+    for statement in re.split(r"(?<=[,;:.})])(?=\\q?quad)", latex):
+        if lines[-1] and len(text_of(lines[-1] + statement)) > _COLUMNS:
+            lines.append("")
+            statement = re.sub(r"^\\q?quad", "", statement)
+        lines[-1] += statement
+    return lines[0] if len(lines) == 1 else "\\begin{gathered}\n" + " \\\\\n".join(lines) + "\n\\end{gathered}"
+
+
+_COLUMNS = 100
+"""Characters of a formula, as text, that fit in a line of a page."""
 
 
 def conditions(claim: Claim) -> str:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -71,8 +72,33 @@ def json_file(about: str) -> Callable[[C], C]:
     )
 
 
-def show(page: "Page") -> None:
-    """Print a page as wide as the terminal, in its colors."""
+FORMS = ("text", "markdown", "html", "latex")
+"""The formats in which a page is printed; text first, which is the default."""
+
+
+def page_format(json: str = "") -> Callable[[C], C]:
+    """The option --format of a command that prints a page, as its argument `form`.
+
+    `json` says what is printed as JSON, which has an option of its own as well; empty: nothing is.
+    """
+
+    def add(command: C) -> C:
+        if json:
+            about = f"Print JSON{json}."
+            command = click.option("--json", "form", flag_value="json", default="text", help=about)(command)
+        forms = click.Choice([*FORMS, *(["json"] if json else [])])
+        return click.option(
+            "--format", "form", type=forms, default="text", show_default=True, help="Print the page in this format."
+        )(command)
+
+    return add
+
+
+def show(page: "Page", form: str = "text") -> None:
+    """Print a page; text is as wide as the terminal, and in its colors."""
+    if form != "text":
+        (echo_xml if form == "html" else partial(echo, nl=False))(page.written(form))
+        return
     from nceref.output.terminal import screen
 
     click.echo(page.text(**screen()), nl=False)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from nceref.cli.common import FINDING, echo_json, show
+from nceref.cli.common import FINDING, echo_json, page_format, show
 
 
 @click.command(
@@ -18,10 +18,10 @@ from nceref.cli.common import FINDING, echo_json, show
 @click.option("--dim", metavar="D", help="Features of an embedding.")
 @click.option("--set", "more", metavar="NAME=VALUE", multiple=True, help="Another size or scalar, as in classes=100.")
 @click.option("--value", metavar="X", help="The value of your loss: say which of these it is.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, one object.")
+@page_format(", one object")
 @click.pass_context
 def expect(
-    context: click.Context, /, name: str, more: tuple[str, ...], value: str | None, as_json: bool, **given: str | None
+    context: click.Context, /, name: str, more: tuple[str, ...], value: str | None, form: str, **given: str | None
 ) -> None:
     """Print the value that a loss should have at chance, at collapse and at the optimum, and its bounds.
 
@@ -34,10 +34,10 @@ def expect(
 
     readings = with_spread(expected_readings(name, _once([*given.items(), *map(_name_and_value, more)])))
     location = None if value is None else locate(readings, value)
-    if as_json:
+    if form == "json":
         echo_json(expect_page.record(readings, location))
     else:
-        show(expect_page.page_of(readings, location))
+        show(expect_page.page_of(readings, location), form)
     if location and not location.possible:
         context.exit(FINDING)
 

@@ -13,7 +13,7 @@ from nceref.output.pages import Page
 def page_of(expected: ExpectedReadings, location: Location | None = None) -> Page:
     """The page of a loss's expected readings, from low to high, and of the place of a value among them."""
     page = Page()
-    page.print((expected.loss, "bold"), f", {expected.conventions}")
+    page.heading(f"{expected.loss}, {expected.conventions}", 1)
     page.print(f"{_settings(expected)}\n", style="dim")
     entries = [(r.situation, _value(r), r.formula, f"{r.reason}{_one_batch(r)}") for r in expected.readings]
     widths = [max(len(entry[i]) for entry in entries) for i in (0, 1)]

@@ -84,7 +84,7 @@ def _with_spread(values: Sequence[float], measure: Measure) -> str:
 def page_of(experiment: Experiment, results: Results) -> Page:
     """The page of an experiment: its tables, the published one, and the statements that show up."""
     opening, meanings = Page(), Page()
-    opening.print(experiment.title, style="bold")
+    opening.heading(experiment.title, 1)
     for sentence in experiment.about:
         opening.print(sentence)
     shown = [(m.name, m.meaning) for m in experiment.measures]
@@ -101,7 +101,7 @@ def page_of(experiment: Experiment, results: Results) -> Page:
 
 def _conclusions(experiment: Experiment, results: Results) -> Page:
     page = Page()
-    page.print("Statements, published or not, and whether they show up here", style="bold")
+    page.heading("Statements, published or not, and whether they show up here")
     page.print(f"{_rule(experiment)}\n", style="dim")
     for statement in experiment.statements:
         _conclude(page, judge(statement, results))

@@ -32,24 +32,20 @@ def overview(losses: Iterable[LossFunction]) -> Page:
 def page_of(loss: LossFunction) -> Page:
     """The page of a loss, with all of its declaration."""
     page = Page()
-    page.print(loss.name, style="bold")
+    page.heading(loss.name, 1)
     page.print(loss.declaration.summary)
-    for title, content in _sections(loss).items():
-        if content:
-            page.print(f"\n{title}", style="bold")
-            label = max(len(name) for name, _ in content)
-            page.grid(content, label, indent=GAP if label else 0)
+    for title, section in sections(loss).items():
+        page.heading(f"\n{title}")
+        page.add(section)
     return page
 
 
-def _sections(loss: LossFunction) -> Mapping[str, Sequence[tuple[str, str]]]:
-    """The sections of the page by title, each of names with a text, or of texts alone."""
+def sections(loss: LossFunction) -> Mapping[str, Page]:
+    """The sections of the page that are not empty, by title."""
     from nceref.checks.settings import statement
 
     declared = loss.declaration
-    return {
-        "Formula": _lines(declared.text),
-        "Call": _lines(_called(loss)),
+    texts: Mapping[str, Sequence[tuple[str, str]]] = {
         "Inputs": [(p.name, f"{describe(p)}. {p.meaning}") for p in loss.parameters],
         "Rows of reduction='none'": _lines(declared.rows or "None: the loss is one number for the whole set."),
         "Gradient": _lines(declared.gradient),
@@ -63,6 +59,21 @@ def _sections(loss: LossFunction) -> Mapping[str, Sequence[tuple[str, str]]]:
         "Released as": _lines(", ".join(declared.known_as)),
         "Sources": [("-", " ".join(str(source).split())) for source in loss.sources],
     }
+    formula = Page()
+    # A terminal has no room for both.
+    formula.formula(declared.latex, lambda _: declared.text, layout=lambda _: Page())
+    formula.add(_section(_lines(declared.text), "code"))
+    opening = {"Formula": formula, "Call": _section(_lines(_called(loss)), "code")}
+    return opening | {
+        title: _section(rows, "code" if title == "Gradient" else "") for title, rows in texts.items() if rows
+    }
+
+
+def _section(rows: Sequence[tuple[str, str]], style: str = "") -> Page:
+    """Names with a text each, or texts alone."""
+    page, label = Page(), max(len(name) for name, _ in rows)
+    page.grid(rows, label, styles=("", style), indent=GAP if label else 0)
+    return page
 
 
 def properties(loss: LossFunction) -> list[tuple[str, str]]:

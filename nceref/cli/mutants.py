@@ -2,7 +2,7 @@
 
 import click
 
-from nceref.cli.common import FINDING, echo_json, show, suites
+from nceref.cli.common import FINDING, echo_json, page_format, show, suites
 
 SCORE = "score"
 
@@ -40,7 +40,7 @@ SCORE = "score"
     is_flag=True,
     help="Score known bugs, each without its right diagnosis among the conventions.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@page_format(", one object for each, or the score")
 @click.pass_context
 def mutants(
     context: click.Context,
@@ -51,7 +51,7 @@ def mutants(
     catalogue: str,
     ranks: int | None,
     leave_one_out: bool,
-    as_json: bool,
+    form: str,
 ) -> None:
     """List the catalogue of known bugs and correct programs, or show each ID in full.
 
@@ -72,15 +72,15 @@ def mutants(
         msg = "--leave-one-out is for `nceref mutants score` on the known bugs: leave out --catalogue and --ranks"
         raise InputError(msg)
     if words[:1] == (SCORE,):
-        _score(context, words[1:], dtypes, suite, catalogue, ranks or 1, leave_one_out, as_json)
+        _score(context, words[1:], dtypes, suite, catalogue, ranks or 1, leave_one_out, form)
         return
     shown = mutants_page.chosen(words, mutants_page.records(catalogue))
-    if as_json:
+    if form == "json":
         echo_json(shown)
     elif words:
-        show(joined(map(mutants_page.page_of, shown)))
+        show(joined(map(mutants_page.page_of, shown)), form)
     else:
-        show(mutants_page.overview(shown))
+        show(mutants_page.overview(shown), form)
 
 
 def _of_several_ranks(context: click.Context) -> str:
@@ -100,7 +100,7 @@ def _score(
     catalogue: str,
     ranks: int,
     leave_out: bool,
-    as_json: bool,
+    form: str,
 ) -> None:
     _require_programs()
     from mutants.bug import DTYPES
@@ -111,10 +111,10 @@ def _score(
     todo = jobs(ids, tuple(dict.fromkeys(dtypes)) or DTYPES, catalogue, ranks, wrong_alone=leave_out)
     with progress("judging programs", len(todo)) as on_progress:
         score = Score(in_order(map(on_progress, measure(todo, suite, ranks=ranks, leave_out=leave_out)), todo))
-    if as_json:
+    if form == "json":
         echo_json(score_record(score))
     else:
-        show(score_page(score))
+        show(score_page(score), form)
     if not score.met:
         context.exit(FINDING)
 

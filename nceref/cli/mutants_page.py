@@ -64,7 +64,7 @@ def overview(shown: Sequence[Record]) -> Page:
     label = max(len(one["id"]) for one in shown)
     for group in dict.fromkeys(one["group"] for one in shown):
         own = [one for one in shown if one["group"] == group]
-        page.print(f"{group} ({len(own)})", style="bold")
+        page.heading(f"{group} ({len(own)})")
         for one in own:
             page.grid([(one["id"], *one["losses"])], label, styles=("", "dim"), indent=GAP)
             page.grid([(one["sentence"],)], indent=2 * GAP)
@@ -78,7 +78,7 @@ def overview(shown: Sequence[Record]) -> Page:
 def page_of(record: Record) -> Page:
     """The page of one program."""
     page = Page()
-    page.print(record["id"], style="bold")
+    page.heading(record["id"], 1)
     page.print(record["sentence"])
     lines = [(name, text) for name, text in _facts(record) if text]
     page.print()

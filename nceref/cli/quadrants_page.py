@@ -32,11 +32,11 @@ def page_of(runs: Runs, beside: Runs | None = None) -> Page:
     `beside` are the same runs with the published learning rate, where `runs` hold rate over temperature fixed.
     """
     page = Page()
-    page.print(_opening(runs), style="bold")
+    page.heading(_opening(runs), 1)
     first = runs.runs[0]
     rows = [("input", _features(of_features(first.samples))), ("start", _features(findings.untrained(first)))]
     rows += [(f"{run.temperature:g}", _numbers(run)) for run in runs.runs]
-    page.fit(lambda width: _table(_COLUMNS, rows, width))
+    _add_table(page, _COLUMNS, rows)
     page.print(_NOTE.format(law=findings.UNIFORM_LAW), style="dim")
     page.print(f"Made with {kernels()}; others round otherwise.", style="dim")
     for sentence in _warnings(runs):
@@ -84,6 +84,12 @@ def _short(x: float) -> str:
     return f"{x:.3f}" if abs(x) < 100 else f"{x:.0f}" if abs(x) < 1e5 else f"{x:.0e}"
 
 
+def _add_table(page: Page, columns: Sequence[Sequence[str]], rows: Sequence[tuple[str, Sequence[str]]]) -> None:
+    header = ("tau", *(" ".join(filter(None, words)) for words in columns))
+    lines = [(name, *numbers) for name, numbers in rows]
+    page.table(lines, header=[header], right=[True] * len(header), layout=lambda width: _table(columns, rows, width))
+
+
 def _table(columns: Sequence[Sequence[str]], rows: Sequence[tuple[str, Sequence[str]]], width: int) -> Page:
     """Labels and numbers; on a narrow page as several tables of some columns each."""
     page = Page()
@@ -117,7 +123,7 @@ def _warnings(runs: Runs) -> list[str]:
 
 def _compare(page: Page, held: Runs, published: Runs) -> None:
     """Two learning rates, temperature by temperature."""
-    page.print("\nBeside the published learning rate", style="bold")
+    page.heading("\nBeside the published learning rate")
     rates = (("within", "fixed", "rate"), ("within", "fixed", "ratio"), ("square", "fixed", "rate"),
              ("square", "fixed", "ratio"), ("unif.", "fixed", "rate"), ("unif.", "fixed", "ratio"))  # fmt: skip
     rows = []
@@ -125,12 +131,12 @@ def _compare(page: Page, held: Runs, published: Runs) -> None:
         a, b = one.statistics, other.statistics
         numbers = (a.cosine_within, b.cosine_within, a.square_distance, b.square_distance, a.uniformity, b.uniformity)
         rows.append((f"{one.temperature:g}", [*map(_short, numbers)]))
-    page.fit(lambda width: _table(rates, rows, width))
+    _add_table(page, rates, rows)
 
 
 def _statements(page: Page, runs: Runs) -> None:
     """Print the published statements, each with its verdict in the ledger and with what these runs show of it."""
-    page.print("\nPublished statements, their verdicts (nceref claims), and these runs", style="bold")
+    page.heading("\nPublished statements, their verdicts (nceref claims), and these runs")
     shown = prove.chosen(CLAIMS)
     verdicts = claims_page.verdicts(shown)
     for claim in shown:

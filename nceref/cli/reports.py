@@ -13,7 +13,7 @@ from nceref.cli.common import C, echo, echo_json_text, echo_xml, json_file, outp
 if TYPE_CHECKING:
     from nceref.output.pages import Page
 
-_FILES = {"json_file", "html_file", "junit_file", "repro_file"}
+_FILES = {"json_file", "html_file", "markdown_file", "junit_file", "repro_file"}
 _PRINTED: dict[str, Callable[[str], object]] = {
     "json": echo_json_text,
     "junit": echo_xml,
@@ -32,6 +32,9 @@ def report_files(command: C) -> C:
             "--junit", "junit_file", metavar="FILE", type=output_file, help="Write it as JUnit XML; - prints it."
         ),
         click.option("--html", "html_file", metavar="FILE", type=output_file, help=page),
+        click.option(
+            "--markdown", "markdown_file", metavar="FILE", type=output_file, help="Write it as Markdown; - prints it."
+        ),
         json_file("Print the report as JSON; with FILE, write it beside the page."),
     ):
         command = option(command)

@@ -13,7 +13,7 @@ from nceref.cli.common import echo, echo_json, echo_json_text, show
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "markdown", "latex", "csv", "json"]),
+    type=click.Choice(["text", "markdown", "latex", "html", "csv", "json"]),
     default="text",
     show_default=True,
 )
@@ -31,6 +31,7 @@ def tables(names: tuple[str, ...], form: str, digits: int | None, out: str | Non
     The text of several tables begins with how many of their published numbers agree, and which do not.
     """
     from nceref.output import files
+    from nceref.output.pages import joined
     from nceref.registry import choose, discover
     from nceref.theory import table_formats
     from nceref.theory.table import Table
@@ -46,6 +47,8 @@ def tables(names: tuple[str, ...], form: str, digits: int | None, out: str | Non
     elif out is not None:
         files.must_be_writable({"--out": out}, {})
         table_formats.save(chosen, form, out, lambda done, path: echo(f"{done} {path}", err=True), digits)
+    elif form == "html":
+        show(joined(table_formats.page_of(table, show=table_formats.shown(digits)) for table in chosen), form)
     else:
         # Several JSON tables are one array, also if there is one, so that programs read all alike.
         opening, between, closing = ("[\n", ",\n", "]\n") if form == "json" else ("", "\n\n", "")

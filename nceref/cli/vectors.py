@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from nceref.cli.common import FINDING, changed_files, echo, echo_json, show, wrote
+from nceref.cli.common import FINDING, changed_files, echo, echo_json, page_format, show, wrote
 from nceref.cli.reports import command_of, report_files, show_report
 
 _FORMATS = click.Choice(["float64", "float32", "bfloat16", "float16"])
@@ -20,8 +20,8 @@ def vectors() -> None:
 
 @vectors.command("list", short_help="List the losses with vectors, or the cases of some.")
 @click.argument("losses", metavar="[LOSS]...", nargs=-1)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: the manifest, or one object for each case.")
-def list_(losses: tuple[str, ...], as_json: bool) -> None:
+@page_format(": the manifest, or one object for each case")
+def list_(losses: tuple[str, ...], form: str) -> None:
     """List how many cases each loss has, or the cases of each LOSS with the number of known bugs that they find."""
     from nceref.cli import vectors_page
     from nceref.verification.vectors.ranks_file import read_ranks
@@ -29,19 +29,19 @@ def list_(losses: tuple[str, ...], as_json: bool) -> None:
 
     read = read_vectors(losses=losses)
     ranks = read_ranks(read.manifest, losses=losses)
-    if as_json:
+    if form == "json":
         cases = [*(case for each in read.cases.values() for case in each), *(case.joined for case in ranks)]
         echo_json(
             [vectors_page.line_of(case) for case in cases] if losses else {**read.manifest, "sha256": read.sha256}
         )
     else:
-        show(vectors_page.cases(read, ranks) if losses else vectors_page.overview(read, ranks))
+        show(vectors_page.cases(read, ranks) if losses else vectors_page.overview(read, ranks), form)
 
 
 @vectors.command(short_help="Show all about one case.")
 @click.argument("id_", metavar="ID")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: the record as it is exported.")
-def info(id_: str, as_json: bool) -> None:
+@page_format(": the record as it is exported")
+def info(id_: str, form: str) -> None:
     """Show the inputs of one case, its proven outputs, the allowed errors, and the known bugs that it finds."""
     from nceref.cli import vectors_page
     from nceref.registry import choose
@@ -56,10 +56,10 @@ def info(id_: str, as_json: bool) -> None:
         msg = f"{id_} is a loss, and ID that of a case; its cases are listed by `nceref vectors list {id_}`"
         raise click.UsageError(msg)
     (case,) = choose("case", [id_], cases, "nceref vectors list LOSS")
-    if as_json:
+    if form == "json":
         echo_json(ranks_record(ranks[case.id]) if case.id in ranks else {"loss": case.loss, **record_of(case)})
     else:
-        show(vectors_page.page_of(case, ranks.get(case.id)))
+        show(vectors_page.page_of(case, ranks.get(case.id)), form)
 
 
 @vectors.command(short_help="Write vectors for another program to read.")
@@ -130,9 +130,9 @@ def _export_tests(out: str, losses: tuple[str, ...], given: dict[str, Any], othe
 @vectors.command(short_help="Compare vectors with the formulas.")
 @click.argument("folder", required=False)
 @click.option("--loss", "losses", metavar="LOSS", multiple=True, help="May be repeated.  [default: all]")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@page_format(", one object for each loss")
 @click.pass_context
-def check(context: click.Context, folder: str | None, losses: tuple[str, ...], as_json: bool) -> None:
+def check(context: click.Context, folder: str | None, losses: tuple[str, ...], form: str) -> None:
     """Check the vectors of this package, or those in FOLDER: checksums, contents and numbers.
 
     Numbers of small cases are enclosed again, by python-flint (pip install 'nceref[certify]') or, without it, by
@@ -153,10 +153,10 @@ def check(context: click.Context, folder: str | None, losses: tuple[str, ...], a
     cases = {loss: [*each, *(r for r in ranks if r.joined.loss == loss)] for loss, each in read.cases.items()}
     with progress("computing outputs", len(cases)) as on_progress:
         results = [on_progress(result) for result in check_all(cases, check_cases)]
-    if as_json:
+    if form == "json":
         echo_json(summary(results))
     else:
-        show(vectors_page.checked(results, files))
+        show(vectors_page.checked(results, files), form)
     if any(result.wrong for result in results):
         context.exit(FINDING)
 
@@ -213,7 +213,7 @@ def compare(context: click.Context, /, vectors: str, outputs: str, **given: Any)
     from nceref.verification.several_reports import page_of, record, worst
     from nceref.verification.vectors import compare as recorded
 
-    formats = {f"--{option}": given[f"{option}_file"] for option in ("json", "html", "junit")}
+    formats = {f"--{option}": given[f"{option}_file"] for option in ("json", "html", "markdown", "junit")}
     must_be_writable({}, formats, {"OUTPUTS": outputs})
     with changed_files(), progress("judging outputs") as on_progress:
         reports = recorded.compare(vectors, outputs, on_progress)

@@ -44,7 +44,7 @@ def cases(vectors: Vectors, ranks: Sequence[RanksCase]) -> Page:
     header = ("id", "expect", "arrays", "settings", "bugs seen")
     for loss, in_one_process in vectors.cases.items():
         listed = [*in_one_process, *(case.joined for case in ranks if case.joined.loss == loss)]
-        page.print(loss, style="bold")
+        page.heading(loss)
         usual = listed[0].settings
         lines = [(case.id, case.expect, _arrays(case), _apart(case, usual), _seen([case])) for case in listed]
         page.table(lines, header=[header], right=[False, False, False, False, True])
@@ -72,14 +72,14 @@ def line_of(case: VectorCase) -> dict[str, Any]:
 def page_of(case: VectorCase, ranks: RanksCase | None = None) -> Page:
     """The page of a case; of one on several ranks, also the inputs of each."""
     page = Page()
-    page.print(case.id, style="bold")
+    page.heading(case.id, 1)
     settings = ", ".join(f"{name}={x}" for name, x in case.settings.items()) or "none"
     seen = [("loss", case.loss), ("settings", settings), ("tests", ", ".join(case.clauses))]
     page.grid([*seen, *((name, _numbers(x)) for name, x in case.inputs.items())], 12)
     if case.expect == ERROR:
         page.print("\nA right implementation refuses these inputs: a setting demands it.")
     for name, output in case.outputs.items():
-        page.print(f"\n{name}", style="bold")
+        page.heading(f"\n{name}")
         radii = ", ".join(f"{engine} {radius:.2g}" for engine, radius in output.engines.items())
         allowed = ", ".join(f"{dtype} {np.max(room):.3g}" for dtype, room in output.allowed.items())
         nearest = "the true numbers" if output.exact else f"within {output.radius:.2g} of the true ones"
@@ -105,7 +105,7 @@ def page_of(case: VectorCase, ranks: RanksCase | None = None) -> Page:
 def _print_ranks(page: Page, case: RanksCase) -> None:
     contract = case.contract
     about = f"{case.formulation} loss; values joined by {contract.value}, gradients by {contract.sync}"
-    page.print(f"\n{counted(contract.world_size, 'rank')}: {about}", style="bold")
+    page.heading(f"\n{counted(contract.world_size, 'rank')}: {about}")
     shards = contract.rows(joined_rows(case.joined))
     for rank, (own, value) in enumerate(zip(shards, case.values, strict=True)):
         rows = " ".join(map(str, own.tolist()))

@@ -36,8 +36,8 @@ Examples
 _OWN_GROUPS = {
     TARGET: ("--loss", "--set"),
     INPUTS: ("--list-cases",),
-    REPORT: ("--json", "--html", "--junit", "--repro", "--conventions"),
-    "Many targets": ("--manifest", "--only", "--markdown", "--badge", "--update-checks", "--all", "--checkout"),
+    REPORT: ("--json", "--html", "--markdown", "--junit", "--repro", "--conventions"),
+    "Many targets": ("--manifest", "--only", "--badge", "--update-checks", "--all", "--checkout"),
 }
 """Options of the command alone, by their heading in its help."""
 _TITLES = (TARGET, INPUTS, REPORT, RUN, "Many targets", RANKS)
@@ -84,9 +84,6 @@ def _one_target(context: click.Context, parameter: click.Parameter, words: tuple
     "--manifest", "manifest_file", metavar="FILE", type=file_name, help="TOML with targets; default: nceref.toml."
 )
 @click.option("--only", metavar="NAME", multiple=True, help="Only this target of the manifest; may be repeated.")
-@click.option(
-    "--markdown", "markdown_file", metavar="FILE", type=output_file, help="Write a table of the manifest's targets."
-)
 @click.option(
     "--badge", "badge_file", metavar="FILE", type=output_file, help="Write how many of them pass, as a small SVG."
 )
@@ -142,7 +139,7 @@ def _check_files(target: str | None, given: dict[str, Any]) -> None:
     """Refuse a file that cannot be written, or that is read, before anything runs."""
     from nceref.output.files import must_be_writable
 
-    outputs = {f"--{option}": given[f"{option}_file"] for option in ("json", "html", "junit", "repro")}
+    outputs = {f"--{option}": given[f"{option}_file"] for option in ("json", "html", "markdown", "junit", "repro")}
     file = (target or "").rpartition(":")[0]
     inputs = {"TARGET": file if file.endswith(".py") else None, "--expected-failures": given["expected_failures"]}
     must_be_writable({}, outputs, inputs)
@@ -161,12 +158,13 @@ def _loss_is_known(target: str | None, given: dict[str, Any]) -> bool:
     return bool(given["loss"]) or any(find(text) is not None for text in (target, given["against"]) if text)
 
 
-_OF_IDENTIFYING = {"target", "call", "init", "settings", "framework", "timeout", "isolate", "shape", "json_file"}
+_FILES = {"json_file", "html_file", "markdown_file"}
+_OF_IDENTIFYING = {"target", "call", "init", "settings", "framework", "timeout", "isolate", "shape"}
 
 
 def _identify(context: click.Context, target: str, given: dict[str, Any]) -> int:
     """Print which loss a target is."""
-    refuse_but(context, _OF_IDENTIFYING, "is about one loss: add --loss LOSS")
+    refuse_but(context, _OF_IDENTIFYING | _FILES, "is about one loss: add --loss LOSS")
     from nceref.cli.common import echo
     from nceref.errors import TargetError
     from nceref.output.json_text import json_text
@@ -182,7 +180,12 @@ def _identify(context: click.Context, target: str, given: dict[str, Any]) -> int
         echo(f"Error: {error}", err=True)
         return TARGET_FAILED
     page = page_of(target, tried, command_of(context))
-    show_report({"json": lambda: json_text([record(one) for one in tried])}, given, lambda: page)
+    makers = {
+        "json": lambda: json_text([record(one) for one in tried]),
+        "html": lambda: page.written("html"),
+        "markdown": lambda: page.written("markdown"),
+    }
+    show_report(makers, given, lambda: page)
     return CONFORMS if tried[0].report.ok else DIFFERS
 
 
@@ -216,7 +219,8 @@ def _verify(context: click.Context, target: str | None, given: dict[str, Any]) -
             options = with_loss_of(given["against"], options)
         report = verify_with(target or "", on_progress=on_progress, on_verdict=on_verdict, **options)
     report = replace(report, command=command_of(context))
-    makers = {"json": report.to_json, "html": report.to_html, "junit": report.to_junit, "repro": lambda: report.repro}
+    makers = {"json": report.to_json, "html": report.to_html, "markdown": report.to_markdown,
+              "junit": report.to_junit, "repro": lambda: report.repro}  # fmt: skip
     show_report(makers, given, lambda: rest_of(report, printed=printed) if printed else page_of(report))
     return report.exit_code
 
@@ -232,12 +236,12 @@ def _list(target: str | None, given: dict[str, Any]) -> int:
     return 0
 
 
-_OF_AUDIT = {"everything", "suite", "dtype", "checkout", "json_file", "html_file"}
+_OF_AUDIT = {"everything", "suite", "dtype", "checkout"}
 
 
 def _audit(context: click.Context, given: dict[str, Any]) -> int:
-    taken = "--suite, --dtype, --checkout, --json and --html"
-    refuse_but(context, _OF_AUDIT, f"does not go with --all, which takes {taken}")
+    taken = "--suite, --dtype, --checkout, --json, --html and --markdown"
+    refuse_but(context, _OF_AUDIT | _FILES, f"does not go with --all, which takes {taken}")
     from nceref.output.json_text import json_text
     from nceref.output.terminal import progress
     from nceref.verification.audit import audit
@@ -250,6 +254,7 @@ def _audit(context: click.Context, given: dict[str, Any]) -> int:
             checkouts=pairs("--checkout", given["checkout"]),
             on_progress=on_progress,
         )
-    makers = {"json": lambda: json_text(audit.record(rows)), "html": lambda: audit_page.html(rows)}
+    makers = {"json": lambda: json_text(audit.record(rows)), "html": lambda: audit_page.html(rows),
+              "markdown": lambda: audit_page.markdown(rows, given["suite"])}  # fmt: skip
     show_report(makers, given, lambda: audit_page.page_of(rows))
     return audit.exit_code(rows)

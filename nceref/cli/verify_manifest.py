@@ -18,12 +18,11 @@ UPDATE = "--update-checks"
 OF_MANIFEST = {
     "manifest_file": "--manifest",
     "only": "--only",
-    "markdown_file": "--markdown",
     "badge_file": "--badge",
     "update_checks": UPDATE,
 }
 """Options that need a manifest."""
-_TAKEN = {*OF_MANIFEST, "json_file", "html_file", "junit_file"}
+_TAKEN = {*OF_MANIFEST, "json_file", "html_file", "markdown_file", "junit_file"}
 
 
 def refuse_with_target(given: dict[str, Any]) -> None:

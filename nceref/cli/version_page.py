@@ -26,7 +26,7 @@ VARIABLES = (
 def page_of() -> Page:
     """Versions, the BLAS of NumPy, threads and platform. None of the packages but NumPy is imported."""
     page = Page()
-    page.print(f"nceref {__version__}", style="bold")
+    page.heading(f"nceref {__version__}", 1)
     lines = [*_packages(), *_blas(), *_threads(), ("platform", platform.platform())]
     page.grid(lines, max(len(name) for name, _ in lines), styles=("", "dim"), indent=GAP)
     return page

@@ -5,16 +5,26 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
+WIDTH = 80
+NARROWEST = 40
+"""A narrower terminal breaks the lines of this width by itself, so that nothing is lost."""
+WIDEST = 400
+"""The largest width of a page."""
 GAP = 2
 
 Span = tuple[str, str]
 """Text and its style, words of `_CODES` such as ``bold red``, or nothing."""
 Line = list[Span]
 
-_CODES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36}
-"""SGR parameters of ECMA-48, section 8.3.117."""
+_CODES = {"code": 0, "bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36}
+"""SGR parameters of ECMA-48, section 8.3.117; code has none, as all letters of a terminal are of one width."""
 _WORD = re.compile(r"\s*\S+\s*")
 _TAB = 8
+
+
+def fitting(width: int) -> int:
+    """The width that a page has on a terminal of that width: it has a floor and a ceiling."""
+    return min(max(width, NARROWEST), WIDEST)
 
 
 def painted(line: Line, *, color: bool) -> str:
@@ -25,7 +35,7 @@ def painted(line: Line, *, color: bool) -> str:
 
 
 def _painted(text: str, style: str) -> str:
-    codes = ";".join(str(_CODES[word]) for word in dict.fromkeys(style.split()))
+    codes = ";".join(str(_CODES[word]) for word in dict.fromkeys(style.split()) if _CODES[word])
     return f"\x1b[{codes}m{text}\x1b[0m" if codes and text else text
 
 

@@ -57,4 +57,14 @@ def _entry(text: str) -> str:
 def escaped(text: str) -> str:
     r"""Words that no reader of Markdown takes for markup; what stands between backticks is code, and stays."""
     parts = re.split("(`[^`]+`)", text)
-    return "".join(part if i % 2 else re.sub(r"[\\`*_{}\[\]<>#$~]", r"\\\g<0>", part) for i, part in enumerate(parts))
+    return "".join(part if i % 2 else _MARKUP.sub(r"\\\g<0>", part) for i, part in enumerate(parts))
+
+
+_MARKUP = re.compile(r"[\\`*{}\[\]$~]|<(?=[A-Za-z/!?])|^(?:[#>]|[-+](?= ))|(?<!\w)_|_(?!\w)", re.MULTILINE)
+
+
+def code(text: str) -> str:
+    """Text as code in a line, whatever stands in it."""
+    ticks = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    pad = " " * (text[:1] == "`" or text[-1:] == "`")
+    return f"{ticks}{pad}{text}{pad}{ticks}"

@@ -71,7 +71,7 @@ class _Line:
 
     def _script(self, kind: str) -> Markup:
         token = self._next()
-        if token == "{" or (token == "(" and kind == "^"):
+        if token in ("{", "("):
             return element("mrow", self._row({"{": "}", "(": ")"}[token]))
         if kind == "_" and token.isalpha() and len(token) <= _INDICES:
             return element("mrow", (element("mi", letter) for letter in token))

@@ -1,50 +1,44 @@
-"""Pages of text for a terminal: a command describes a page, and it is laid out for the width that there is."""
+"""A page: what a command says, as headings, paragraphs, columns, tables and formulas."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from nceref.output import layout
-from nceref.output.layout import Line, Span, cells, columns, painted, unwrapped, wrapped
-from nceref.output.text import harmless, without_commands
+from nceref.output.blocks import Block, Formula, Grid, Heading, Layout, Math, Paragraph, Rows, Styles, Table, Verbatim
+from nceref.output.layout import GAP, WIDTH, Span
+from nceref.output.text import harmless
 
-WIDTH = 80
-NARROWEST = 40
-"""A narrower terminal breaks the lines of this width by itself, so that nothing is lost."""
-WIDEST = 400
-"""The largest width of a page."""
-GAP = layout.GAP
-
-_READABLE = 24  # four words
-
-Styles = Sequence[str] | Mapping[str, str]
-"""Styles of the columns in order, or by entry."""
+__all__ = ["GAP", "WIDTH", "Math", "Page", "joined", "with_spaces"]
 
 
 class Page:
-    """Sentences, columns and tables, one below the other, as text of any width with or without colors.
+    """Blocks, one below the other, which each format writes in its own way.
 
     >>> page = Page()
-    >>> page.print("Losses", style="bold")
+    >>> page.heading("Losses", 1)
     >>> page.grid([("dcl", "decoupled"), ("clip", "two directions")], 4, indent=GAP)
     >>> print(page.text(width=40), end="")
     Losses
       dcl   decoupled
       clip  two directions
+    >>> print(page.written("markdown"), end="")
+    # Losses
+    <BLANKLINE>
+    - **dcl**: decoupled
+    - **clip**: two directions
     """
 
     def __init__(self) -> None:
-        # Functions, not text: the width is there only when the page is laid out.
-        self._blocks: list[Callable[[int], Iterable[Line]]] = []
+        self.blocks: list[Block] = []
 
     def __str__(self) -> str:
         return self.text()
 
     def text(self, *, width: int = WIDTH, color: bool = False) -> str:
-        """Lay the page out.
+        """Lay the page out for a terminal.
 
         Parameters
         ----------
         width : int
-            Columns of the terminal; see `fitting`.
+            Columns of the terminal; there are a floor and a ceiling, see `layout.fitting`.
         color : bool
             Whether to use the colors of the terminal.
 
@@ -53,75 +47,94 @@ class Page:
         str
             Lines without spaces at their ends, each with a newline.
         """
-        text = "".join(f"{painted(line, color=color)}\n" for line in self._lines(fitting(width)))
-        # A word that stood within a line may begin one now.
-        return without_commands(text)
+        from nceref.output.formats.text import text
 
-    def print(self, *parts: str | tuple[str, str], style: str = "", wrap: bool = True) -> None:
+        return text(self.blocks, width, color)
+
+    def written(self, form: str) -> str:
+        """The page in a form other than text.
+
+        In ``markdown`` (GitHub's) formulas stand between dollar signs, ``html`` is one document that loads nothing, and
+        ``latex`` is a fragment, whose first lines name the packages that it needs.
+        """
+        from nceref.output.formats import html, latex, markdown
+
+        return {"markdown": markdown.markdown, "html": html.html, "latex": latex.latex}[form](self.blocks)
+
+    def heading(self, title: str, level: int = 2, style: str = "bold") -> None:
+        """Add a heading; one that begins with a line end has an empty line above it."""
+        self.blocks.append(Heading(((harmless(title), style),), level))
+
+    def print(
+        self, *parts: str | Span | Math, style: str = "", wrap: bool = True, indent: int = 0, hang: int = 0
+    ) -> None:
         """Add a paragraph; nothing is an empty line.
 
         Parameters
         ----------
-        *parts : str or (str, str)
+        *parts : str or (str, str) or Math
             Text that stands as it is, or text with a style of its own. As everywhere on a page, what is not
             printable is escaped.
         style : str
             Words such as ``bold``, ``dim``, ``red``, of all parts.
         wrap : bool
             False: a line that is longer than the page stays one line, so that it can be copied.
+        indent, hang : int
+            Columns before the first line of text, and before the others.
         """
-        pairs = ((part, "") if isinstance(part, str) else part for part in parts)
-        spans = [(harmless(text), f"{style} {own}".strip()) for text, own in pairs]
-        self._blocks.append(lambda width: wrapped(spans, width) if wrap else unwrapped(spans))
+        self.blocks.append(Paragraph(tuple(_span(part, style) for part in parts), wrap, indent, hang))
 
     def verbatim(self, text: str) -> None:
         """Add text with its own lines, such as the source of a program."""
-        self._blocks.append(lambda _: unwrapped([(harmless(text), "")]))
+        self.blocks.append(Verbatim(harmless(text)))
 
-    def grid(self, lines: Iterable[Sequence[str]], *widths: int, styles: Styles = (), indent: int = 0) -> None:
+    def formula(
+        self,
+        latex: str,
+        text: Callable[[int], str],
+        *,
+        indent: int = 0,
+        layout: "Callable[[int], Page] | None" = None,
+    ) -> None:
+        """Add a formula; see `Formula`, and `table` for the layout."""
+        self.blocks.append(Formula(harmless(latex), text, indent, _blocks(layout)))
+
+    def grid(self, rows: Iterable[Sequence[str]], *widths: int, styles: Styles = (), indent: int = 0) -> None:
         """Add columns of the given widths and a last one that takes the rest and is wrapped.
 
         Where the rest is too narrow to read, the entries are stacked.
 
         Parameters
         ----------
-        lines : iterable of sequence of str
+        rows : iterable of sequence of str
         *widths : int
             Of all columns but the last.
         styles : sequence or mapping
             Of each column, or of an entry.
         indent : int
         """
-        entries = _harmless(lines)
+        self.blocks.append(Grid(_harmless(rows), widths, styles, indent))
 
-        def block(page: int) -> Iterable[Line]:
-            room = page - indent - sum(width + GAP for width in widths)
-            if any(widths) and room < min(_READABLE, max((cells(line[-1]) for line in entries), default=0)):
-                return _stack(page, entries, styles, indent)
-            return columns(_styled(entries, styles), [*widths, room], page, indent=indent)
-
-        self._blocks.append(block)
-
-    def stack(self, lines: Iterable[Sequence[str]], *, styles: Styles = (), indent: int = 0) -> None:
+    def stack(self, rows: Iterable[Sequence[str]], *, styles: Styles = (), indent: int = 0) -> None:
         """Add each entry that is not empty on a line of its own, further in than the one before."""
-        entries = _harmless(lines)
-        self._blocks.append(lambda page: _stack(page, entries, styles, indent))
+        self.blocks.append(Grid(_harmless(rows), (), styles, indent, stacked=True))
 
     def table(
         self,
-        lines: Iterable[Sequence[str]],
+        rows: Iterable[Sequence[str]],
         *,
         header: Sequence[Sequence[str]] = (),
         right: Sequence[bool] = (),
         widths: Sequence[int] = (),
         styles: Styles = (),
         indent: int = 0,
+        layout: "Callable[[int], Page] | None" = None,
     ) -> None:
         """Add columns of entries; one that is too long is folded, never cut.
 
         Parameters
         ----------
-        lines : iterable of sequence of str
+        rows : iterable of sequence of str
         header : sequence of sequence of str
             Lines above them, dim.
         right : sequence of bool
@@ -131,36 +144,15 @@ class Page:
         styles : sequence or mapping
             Of each column, or of an entry.
         indent : int
+        layout : callable
+            `layout(width)` is the page that stands on a terminal of that width in place of the table.
         """
-        header, entries = _harmless(header), _harmless(lines)
-        count = len(widths) or max((len(line) for line in (*header, *entries)), default=0)
-        own = widths or [max(cells(line[i]) for line in (*header, *entries)) for i in range(count)]
-        numbers = right or [False] * count
-
-        def block(page: int) -> Iterable[Line]:
-            if header and not _numbers_fit(page, own, numbers, indent):
-                return _records(page, header[0], entries, indent)
-            shown = [*_styled(header, ("dim",) * count), *_styled(entries, styles)]
-            return columns(shown, own, page, numbers=numbers, indent=indent)
-
-        self._blocks.append(block)
+        block = Table(_harmless(rows), _harmless(header), tuple(right), tuple(widths), styles, indent, _blocks(layout))
+        self.blocks.append(block)
 
     def add(self, other: "Page") -> None:
         """Add all of another page below."""
-        self._blocks.append(other._lines)
-
-    def fit(self, make: Callable[[int], "Page"]) -> None:
-        """Add the page that `make` gives for a width in columns."""
-        self._blocks.append(lambda width: make(width)._lines(width))
-
-    def _lines(self, width: int) -> Iterator[Line]:
-        for block in self._blocks:
-            yield from block(width)
-
-
-def fitting(width: int) -> int:
-    """The width that a page has on a terminal of that width: it has a floor and a ceiling."""
-    return min(max(width, NARROWEST), WIDEST)
+        self.blocks += other.blocks
 
 
 def joined(pages: Iterable[Page]) -> Page:
@@ -173,42 +165,19 @@ def joined(pages: Iterable[Page]) -> Page:
     return page
 
 
-def _harmless(lines: Iterable[Sequence[str]]) -> list[tuple[str, ...]]:
-    return [tuple(map(harmless, line)) for line in lines]
+def _blocks(layout: Callable[[int], Page] | None) -> Layout | None:
+    return None if layout is None else lambda width: layout(width).blocks
 
 
-def _stack(page: int, lines: Iterable[Sequence[str]], styles: Styles, indent: int) -> Iterator[Line]:
-    for line in _styled(lines, styles):
-        for depth, span in enumerate(line):
-            if span[0]:
-                left = indent + GAP * depth
-                yield from columns([[span]], [page - left], page, indent=left)
+def _span(part: str | Span | Math, style: str) -> Span | Math:
+    if isinstance(part, Math):
+        return Math(harmless(part.text), harmless(part.latex))
+    text, own = (part, "") if isinstance(part, str) else part
+    return harmless(text), f"{style} {own}".strip()
 
 
-def _numbers_fit(page: int, widths: Sequence[int], numbers: Sequence[bool], indent: int) -> bool:
-    """Whether all numbers fit beside text of half its width; there is nothing to check in a table without numbers."""
-    least = sum(
-        width if is_number else min(width, _READABLE // 2) for width, is_number in zip(widths, numbers, strict=True)
-    )
-    return not any(numbers) or indent + least + GAP * (len(widths) - 1) <= page
-
-
-def _records(page: int, names: Sequence[str], entries: Iterable[Sequence[str]], indent: int) -> Iterator[Line]:
-    """The lines of a table one below the other: the first entry, then the others with the names of their columns."""
-    for first, *others in entries:
-        yield from _stack(page, [(first,)], (), indent)
-        shown = [(name, entry) for name, entry in zip(names[1:], others, strict=True) if entry]
-        widths = [max((cells(line[i]) for line in shown), default=0) for i in range(2)]
-        yield from columns(_styled(shown, ("dim", "")), widths, page, indent=indent + GAP)
-
-
-def _styled(lines: Iterable[Sequence[str]], styles: Styles) -> Iterator[list[Span]]:
-    """The entries of each line with their styles."""
-    for line in lines:
-        if isinstance(styles, Mapping):
-            yield [(entry, styles.get(entry, "")) for entry in line]
-        else:
-            yield list(zip(line, styles or [""] * len(line), strict=True))
+def _harmless(rows: Iterable[Sequence[str]]) -> Rows:
+    return [tuple(map(harmless, row)) for row in rows]
 
 
 def with_spaces(name: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from nceref.output.pages import fitting
+from nceref.output.layout import fitting
 from nceref.output.text import printable
 
 

@@ -1,20 +1,19 @@
-"""Derivations as text and as LaTeX; nothing is written before every step of the topic has been checked (`chain`)."""
+"""The pages of derivations; nothing is written before every step of the topic has been checked (`chain`)."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from textwrap import indent, wrap
+from textwrap import wrap
 from typing import Any
 
 from nceref.errors import DeclarationError, InputError
-from nceref.output.markdown import escaped
-from nceref.output.pages import WIDTH, fitting
+from nceref.output.pages import WIDTH, Math, Page
 from nceref.registry import discover, pick
-from nceref.theory.chain import BrokenError, Chain, Name, Step, equal, index_ranges
+from nceref.theory.chain import BrokenError, Chain, Step, equal, index_ranges
 from nceref.theory.proofs import prove
 from nceref.theory.relations import interval
 
-_MARGIN = "    "
+_MARGIN = 4
 _WIDE = 160
 """Letters of LaTeX; commands are letters too."""
 
@@ -66,64 +65,94 @@ def follow(derivation: Derivation) -> tuple[Chain, tuple[str, ...]]:
     return chain, tuple(notes)
 
 
+FORMS = ("text", "markdown", "html", "latex", "ascii")
+"""The forms in which a derivation is written; the last is text in plain letters."""
+
+
 def render(derivation: Derivation, form: str = "text", width: int = WIDTH) -> str:
     """Check every step of a derivation, then write it out as a string that ends in a newline.
 
     The form "text" has formulas in two dimensions where they fit, else on one line, and so has "ascii", in plain
-    letters; "latex" is a fragment that needs amsmath; "markdown" has formulas between dollar signs. Text has lines of
-    `width` columns, at least 40; LaTeX and Markdown have lines of any length. Raises `DeclarationError` if a step does
-    not follow, and `InputError` for another form.
+    letters; "latex" is a fragment that needs amsmath; "markdown" has formulas between dollar signs; "html" is a whole
+    document. Text has lines of `width` columns, at least 40; the others have lines of any length. Raises
+    `DeclarationError` if a step does not follow, and `InputError` for another form.
     """
-    writers: Mapping[str, Callable[..., Iterator[str]]] = {
-        "text": partial(_text, unicode=True),
-        "ascii": partial(_text, unicode=False),
-        "latex": _latex,
-        "markdown": _markdown,
-    }
-    if form not in writers:
-        msg = f"`form` must be one of {', '.join(map(repr, writers))}, got {form!r}"
+    if form not in FORMS:
+        msg = f"`form` must be one of {', '.join(map(repr, FORMS))}, got {form!r}"
         raise InputError(msg)
+    page = page_of(derivation, unicode=form != "ascii")
+    return page.text(width=width) if form in ("text", "ascii") else page.written(form)
+
+
+def page_of(derivation: Derivation, *, unicode: bool = True) -> Page:
+    """The page of a derivation, every step of which has been checked; `unicode`: with the letters of mathematics."""
     chain, notes = follow(derivation)
-    return "\n".join(writers[form](derivation, chain, notes, fitting(width))) + "\n"
-
-
-def _text(derivation: Derivation, chain: Chain, notes: tuple[str, ...], width: int, *, unicode: bool) -> Iterator[str]:
-    yield from wrap(derivation.title, width)
-    yield from wrap(f"Sources: {'; '.join(derivation.sources)}", width, subsequent_indent=_MARGIN)
-    yield ""
+    page, write = Page(), partial(_math, unicode=unicode)
+    page.heading(derivation.title, 1, style="")
+    page.print(f"Sources: {'; '.join(derivation.sources)}.", hang=_MARGIN)
+    page.print()
     for name in chain.names:
-        yield from _name(name, width, unicode)
-    yield from wrap(_given(chain, partial(_pretty, unicode=unicode)), width, subsequent_indent=_MARGIN)
-    yield from wrap(_evaluated(chain, partial(_pretty, unicode=unicode)), width, subsequent_indent=_MARGIN)
+        page.print(write(name.symbol), f": {name.meaning}", hang=_MARGIN)
+        if name.definition is not None and not callable(name.definition):
+            _show(page, Step("", equal(name.symbol, name.definition)), unicode)
+    page.print(*_given(chain, write), hang=_MARGIN)
+    page.print(*_evaluated(chain, write), hang=_MARGIN)
     for number, (step, note) in enumerate(zip(chain.steps, notes, strict=True), 1):
-        yield ""
-        yield from wrap(f"{number}. {step.rule}", width, subsequent_indent=" " * len(f"{number}. "))
-        yield ""
-        yield from _shown(step, width, unicode)
-        yield ""
-        yield from wrap(f"[{note}]", width, initial_indent=_MARGIN, subsequent_indent=_MARGIN + " ")
+        page.print()
+        page.print(f"{number}. {step.rule}", hang=len(f"{number}. "))
+        page.print()
+        _show(page, step, unicode)
+        page.print()
+        page.print(f"[{note}]", style="dim", indent=_MARGIN, hang=_MARGIN + 1)
+    return page
 
 
-def _given(chain: Chain, write: Callable[[Any], str], words: Callable[[str], str] = str) -> str:
+def _math(expression: Any, unicode: bool) -> Math:
+    return Math(_pretty(expression, unicode), tex(expression))
+
+
+Write = Callable[[Any], Math]
+"""A function that writes an expression within a sentence."""
+Parts = Sequence[str | Math]
+
+
+def _listed(parts: Iterable[str | Math], between: str) -> list[str | Math]:
+    """The parts with what stands between them."""
+    return [each for part in parts for each in (between, part)][1:]
+
+
+def _given(chain: Chain, write: Write) -> Parts:
     """The hypotheses: signs of symbols, relations, ranges of indices, and those that are words."""
     from sympy import Gt
 
-    signs = [write(Gt(x, 0, evaluate=False)) for x in _free(chain) if x.is_positive]
-    ranges = [f"{write(i)} from {write(low)} to {write(high)}" for i, (low, high) in index_ranges(chain).items()]
-    return f"Given: {'; '.join([*signs, *map(write, chain.given), *ranges, *map(words, chain.conditions)])}."
+    signs: list[Parts] = [[write(Gt(x, 0, evaluate=False))] for x in _free(chain) if x.is_positive]
+    given: list[Parts] = [[write(one)] for one in chain.given]
+    bounds = [(write(i), write(low), write(high)) for i, (low, high) in index_ranges(chain).items()]
+    ranges: list[Parts] = [[i, " from ", low, " to ", high] for i, low, high in bounds]
+    parts = [*signs, *given, *ranges, *([one] for one in chain.conditions)]
+    return ["Given: ", *[each for part in parts for each in ("; ", *part)][1:], "."]
 
 
-def _evaluated(chain: Chain, write: Callable[[Any], str]) -> str:
+def _evaluated(chain: Chain, write: Write) -> Parts:
     """The sentence on the intervals of the random points, and on the sizes."""
-    drawn: dict[tuple[Any, Any], list[str]] = {}
+    drawn: dict[tuple[Any, Any], list[Math]] = {}
     computed = {name.symbol for name in chain.names if callable(name.definition)}
     for x in (x for x in _free(chain) if x not in computed):
         drawn.setdefault(interval(chain, x), []).append(write(x))
-    points = "; ".join(f"{', '.join(names)} in ({low}, {high})" for (low, high), names in drawn.items())
-    listed = ["with " + ", ".join(f"{write(x)} = {n}" for x, n in size.items()) for size in chain.sizes if size]
-    sizes = f" Formulas of losses are compared {' and '.join(listed)}; the rest is proved for every size."
-    first = f"Before they are proved, identities and inequalities are evaluated at a random point: {points}."
-    return first + (sizes if listed else "")
+    points = [
+        each
+        for (low, high), names in drawn.items()
+        for each in ("; ", *_listed(names, ", "), f" in ({low}, {high})")
+    ]  # fmt: skip
+    sizes = [
+        each
+        for size in filter(None, chain.sizes)
+        for each in (" and with ", *[e for x, n in size.items() for e in (", ", write(x), f" = {n}")][1:])
+    ]
+    first = ["Before they are proved, identities and inequalities are evaluated at a random point: ", *points[1:], "."]
+    if not sizes:
+        return first
+    return [*first, " Formulas of losses are compared with ", *sizes[1:], "; the rest is proved for every size."]
 
 
 def _free(chain: Chain) -> list[Any]:
@@ -139,33 +168,26 @@ def _free(chain: Chain) -> list[Any]:
     return [x for x in dict.fromkeys(symbols) if x not in defined and not x.is_integer]
 
 
-def _name(name: Name, width: int, unicode: bool) -> Iterator[str]:
-    yield from wrap(f"{_pretty(name.symbol, unicode)}: {name.meaning}", width, subsequent_indent=_MARGIN)
-    if _printed(name):
-        yield from _shown(Step("", _relation(name)), width, unicode)
+def _show(page: Page, step: Step, unicode: bool) -> None:
+    """Add the relation of a step, or a definition."""
+    left, right = tex(step.relation.lhs), tex(step.relation.rhs)
+    # A relation that is wider than a page has its right side on a line of its own.
+    wide = "\\\\\n&" if len(left) + len(right) > _WIDE else "&"
+    sign = step.sign.replace("≤", "\\le")
+    page.formula(f"{left} {wide}{sign} {right}", lambda room: _text(step, room, unicode), indent=_MARGIN)
 
 
-def _printed(name: Name) -> bool:
-    return name.definition is not None and not callable(name.definition)
-
-
-def _relation(name: Name) -> Any:
-    return equal(name.symbol, name.definition)
-
-
-def _shown(step: Step, width: int, unicode: bool) -> list[str]:
+def _text(step: Step, room: int, unicode: bool) -> str:
     """The relation in two dimensions, or with each side on lines of its own, or in one dimension and wrapped."""
-    relation, room = step.relation, width - len(_MARGIN)
+    relation = step.relation
     sign = step.sign if unicode else step.sign.replace("≤", "<=")
     whole, left, right = (_pretty(x, unicode) for x in (relation, relation.lhs, relation.rhs))
     if _wide(whole) <= room:
-        shown = whole
-    elif max(_wide(left), _wide(right) + len(sign) + 1) <= room:
-        shown = left + "\n" + _beside(f"{sign} ", right)
-    else:
-        flat = f"{relation.lhs} {sign} {relation.rhs}".replace("**", "^")
-        shown = "\n".join(wrap(flat, room, subsequent_indent="  ", break_long_words=True))
-    return [line.rstrip() for line in indent(shown, _MARGIN).splitlines()]
+        return whole
+    if max(_wide(left), _wide(right) + len(sign) + 1) <= room:
+        return left + "\n" + _beside(f"{sign} ", right)
+    flat = f"{relation.lhs} {sign} {relation.rhs}".replace("**", "^")
+    return "\n".join(wrap(flat, room, subsequent_indent="  ", break_long_words=True))
 
 
 def _wide(text: str) -> int:
@@ -205,43 +227,6 @@ def _pretty(expression: Any, unicode: bool) -> str:
         pretty_use_unicode(before)
 
 
-def _latex(derivation: Derivation, chain: Chain, notes: tuple[str, ...], _: int) -> Iterator[str]:
-    yield "% needs \\usepackage{amsmath}"
-    yield f"\\paragraph{{{_escaped(derivation.title)}.}}"
-    yield f"Sources: {_escaped('; '.join(derivation.sources))}."
-    yield "\\begin{itemize}"
-    for name in chain.names:
-        meant = _relation(name) if _printed(name) else name.symbol
-        yield f"  \\item ${tex(meant)}$: {_escaped(name.meaning)}"
-    yield "\\end{itemize}"
-    yield f"{_given(chain, _dollars, _escaped)}\n\n{_evaluated(chain, _dollars)}"
-    for number, (step, note) in enumerate(zip(chain.steps, notes, strict=True), 1):
-        yield f"\n\\noindent {number}. {_escaped(step.rule)}"
-        left, right = tex(step.relation.lhs), tex(step.relation.rhs)
-        sign = step.sign.replace("≤", "\\le")
-        yield f"% {note}\n\\begin{{align*}}\n  {left} &{sign} {right}\n\\end{{align*}}"
-
-
-def _markdown(derivation: Derivation, chain: Chain, notes: tuple[str, ...], _: int) -> Iterator[str]:
-    yield f"# {escaped(derivation.title)}\n\nSources: {escaped('; '.join(derivation.sources))}.\n"
-    for name in chain.names:
-        meant = _relation(name) if _printed(name) else name.symbol
-        yield f"- ${tex(meant)}$: {escaped(name.meaning)}"
-    yield f"\n{_given(chain, _dollars, escaped)}\n\n{_evaluated(chain, _dollars)}"
-    for number, (step, note) in enumerate(zip(chain.steps, notes, strict=True), 1):
-        left, right = tex(step.relation.lhs), tex(step.relation.rhs)
-        # A relation that is wider than a page has its right side on a line of its own.
-        wide = "\\\\\n&" if len(left) + len(right) > _WIDE else "&"
-        sign = step.sign.replace("≤", "\\le")
-        yield f"\n**{number}.** {escaped(step.rule)}\n"
-        yield f"$$\n\\begin{{aligned}}\n{left} {wide}{sign} {right}\n\\end{{aligned}}\n$$\n"
-        yield f"*Checked by: {escaped(note)}*"
-
-
-def _dollars(expression: Any) -> str:
-    return f"${tex(expression)}$"
-
-
 def tex(expression: Any) -> str:
     """An expression, or a relation, as LaTeX, with partial derivatives."""
     from sympy.printing.latex import LatexPrinter
@@ -272,10 +257,3 @@ def tex(expression: Any) -> str:
             return sorted(super()._as_ordered_terms(x, order), key=lambda term: term.could_extract_minus_sign())
 
     return str(Printer().doprint(expression))
-
-
-def _escaped(text: str) -> str:
-    """Words as LaTeX text."""
-    special = {c: f"\\{c}" for c in "&%$#_{}"} | {"~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
-    special |= {"\\": "\\textbackslash{}", "<": "$<$", ">": "$>$", "|": "$|$"}
-    return "".join(special.get(c, c) for c in text)

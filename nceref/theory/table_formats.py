@@ -1,4 +1,4 @@
-"""A table as text, Markdown, LaTeX, CSV or JSON, and its files."""
+"""A table as text, Markdown, LaTeX, HTML, CSV or JSON, and its files."""
 
 import csv
 import io
@@ -13,14 +13,13 @@ from typing import Any
 from nceref.engine.arguments import integer
 from nceref.errors import InputError
 from nceref.output import files
+from nceref.output.formats.latex import tabulated
 from nceref.output.json_text import json_text
-from nceref.output.markdown import markdown_table
 from nceref.output.pages import GAP, WIDTH, Page
 from nceref.output.terminal import screen
 from nceref.theory import table_cells
 from nceref.theory.table import Cell, Table
 from nceref.theory.table_cells import PARTS, TableRows
-from nceref.theory.table_latex import latex
 from nceref.theory.verdicts import Verdict, verdict
 
 _DIGITS = (12, 9, 6)
@@ -98,10 +97,15 @@ def to_csv(table: Table, show: table_cells.Show = table_cells.full) -> str:
 
 def markdown(table: Table, show: table_cells.Show = table_cells.full) -> str:
     """Write one table as GitHub Markdown; if it compares numbers, with a line for each of them."""
+    return page_of(table, show=show, level=2).written("markdown")
+
+
+def latex(table: Table, show: table_cells.Show = table_cells.as_printed) -> str:
+    """Write one table as LaTeX, with a caption; if it compares numbers, with a line for each of them."""
     rows = table.rows()
-    header, body = table_cells.compared(table.columns, rows, show)
-    parts = (f"## {table.title}", table.source, markdown_table(header, body), table_cells.tally(rows), table.note)
-    return "\n\n".join(filter(None, parts)) + "\n"
+    caption = ". ".join(part.rstrip(".") for part in (table.title, table.source) if part) + "."
+    about = " ".join(filter(None, (caption, table_cells.tally(rows), table.note)))
+    return "\n".join(tabulated(*table_cells.compared(table.columns, rows, show), about, table.name)) + "\n"
 
 
 def text(table: Table, *, width: int = WIDTH, color: bool = False, digits: int | None = None) -> str:
@@ -109,24 +113,37 @@ def text(table: Table, *, width: int = WIDTH, color: bool = False, digits: int |
     return page_of(table, digits).text(width=width, color=color)
 
 
-def page_of(table: Table, digits: int | None = None) -> Page:
-    """The page of one table; its rows are computed now.
+def page_of(table: Table, digits: int | None = None, show: table_cells.Show = table_cells.full, level: int = 1) -> Page:
+    """The page of one table, with a heading of that level; its rows are computed now.
 
-    A table that compares numbers gets a line for each of them, and where the page is too narrow a block. One that does
-    not gets a line for each row where that fits, with as many digits as fit or as `digits` says, and a block for each
-    row where not.
+    On a terminal, a table that compares numbers gets a line for each of them, and where the page is too narrow a block.
+    One that does not gets a line for each row where that fits, with as many digits as fit or as `digits` says, and a
+    block for each row where not. Other formats have numbers as `show` writes them.
     """
     rows = table.rows()
     page = Page()
-    page.print(table.title, style="bold")
+    page.heading(table.title, level)
     if table.source:
         page.print(table.source, style="dim")
     page.print()
-    layout = comparison if table_cells.compares(rows) else _lines
-    page.fit(lambda width: layout(table.columns, rows, width, _DIGITS if digits is None else (digits,)))
+    add_table(page, table.columns, rows, digits, show)
     for sentence in filter(None, (table_cells.tally(rows), table.note)):
         page.print(f"\n{sentence}")
     return page
+
+
+def add_table(
+    page: Page,
+    columns: Sequence[str],
+    rows: TableRows,
+    digits: int | None = None,
+    show: table_cells.Show = table_cells.full,
+) -> None:
+    """Add the rows of a table to a page; see `page_of`."""
+    header, body = table_cells.compared(columns, rows, show)
+    layout = comparison if table_cells.compares(rows) else _lines
+    number = _DIGITS if digits is None else (digits,)
+    page.table(body, header=[header], layout=lambda width: layout(columns, rows, width, number))
 
 
 def summary(tables: Iterable[Table], digits: int | None = None) -> Page:
@@ -137,12 +154,12 @@ def summary(tables: Iterable[Table], digits: int | None = None) -> Page:
     every = list(tables)
     judged = [entry for table in every for entry in _judged(table)]
     page, show = Page(), table_cells.short(digits or _DIGITS[-1])
-    page.print("All tables together", style="bold")
+    page.heading("All tables together", 1)
     page.print(tally(every))
     for one in (Verdict.TRUNCATED, Verdict.FLOAT32_ARTIFACT, Verdict.WRONG):
         listed = [entry for entry in judged if entry[0] is one]
         for name, group in groupby(listed, key=lambda entry: entry[1]):
-            page.print(f"\n{one} in {name}")
+            page.heading(f"\n{one} in {name}", style="")
             lines = [(where, cell.published, show(cell.computed)) for _, _, where, cell in group]
             page.table(lines, header=[("entry", "published", "computed")], indent=GAP)
     return page
@@ -199,7 +216,7 @@ def comparison(columns: Sequence[str], rows: TableRows, width: int, digits: Sequ
     if widths:
         page.table([], header=[header], widths=widths, indent=GAP)
     for row, block in zip(rows, blocks, strict=True):
-        page.print(", ".join(f"{key} {show(row[key])}" for key in keys), style="bold")
+        page.heading(", ".join(f"{key} {show(row[key])}" for key in keys))
         if widths:
             page.table(block, widths=widths, styles=_COLORS, indent=GAP)
         else:
@@ -244,20 +261,26 @@ def _lines(columns: Sequence[str], rows: TableRows, width: int, digits: Sequence
             return page
     label = max(map(len, columns))
     for row, line in zip(rows, table_cells.grid(columns, rows, table_cells.short(digits[0])), strict=True):
-        page.print(line[0] if isinstance(row[columns[0]], str) else f"{columns[0]} {line[0]}", style="bold")
+        page.heading(line[0] if isinstance(row[columns[0]], str) else f"{columns[0]} {line[0]}")
         given = [pair for pair in zip(columns[1:], line[1:], strict=True) if pair[1]]
         page.grid(given, label, indent=GAP)
     return page
 
 
+def shown(digits: int | None) -> table_cells.Show:
+    """The function that writes computed numbers with so many digits; None: with all that every machine has alike."""
+    return table_cells.full if digits is None else table_cells.short(integer("`digits`", digits, 1, 17))
+
+
 def _format(name: str, digits: int | None) -> tuple[Callable[[Table], str], str]:
-    shown = table_cells.full if digits is None else table_cells.short(integer("`digits`", digits, 1, 17))
-    page = table_cells.as_printed if digits is None else shown
+    own = shown(digits)
+    page = table_cells.as_printed if digits is None else own
     writers: dict[str, tuple[Callable[[Table], str], str]] = {
         "text": (partial(text, digits=digits), "txt"),
-        "markdown": (partial(markdown, show=shown), "md"),
+        "markdown": (partial(markdown, show=own), "md"),
         "latex": (partial(latex, show=page), "tex"),
-        "csv": (partial(to_csv, show=shown), "csv"),
+        "html": (lambda table: page_of(table, show=own).written("html"), "html"),
+        "csv": (partial(to_csv, show=own), "csv"),
         "json": (to_json, "json"),
     }
     if name not in writers:

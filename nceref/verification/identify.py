@@ -163,7 +163,7 @@ def page_of(target: Any, tried: tuple[Candidate, ...], command: str = "") -> Pag
     `tried` has at least one candidate, the best first. `command` is the call, whose report for one loss has the fix.
     """
     page = Page()
-    page.print(f"{target}: {_answer(tried)}", style="bold")
+    page.heading(f"{target}: {_answer(tried)}", 1)
     if name := tried[0].report.environment.get("isolation"):
         page.print(f"isolated by {name}", style="dim")
     if words := tried[0].report.environment.get("containment"):

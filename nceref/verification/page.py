@@ -25,7 +25,7 @@ _FAR = 0.25
 
 def print_diagnosis(page: Page, diagnosis: Diagnosis, before: str = "") -> None:
     """An explanation: its id after a word, its sentence, the fix, where it was reported, and how to intend it."""
-    page.print(f"\n{before}{diagnosis.id}", style="bold")
+    page.heading(f"\n{before}{diagnosis.id}")
     lines = [
         ("", diagnosis.sentence),
         ("yours", diagnosis.formula),
@@ -36,7 +36,9 @@ def print_diagnosis(page: Page, diagnosis: Diagnosis, before: str = "") -> None:
     width = max(len(label) for label, text in lines if text)
     for label, text in lines:
         if text:
-            page.grid([(label, text)] if label else [(text,)], *([width] if label else []), indent=GAP)
+            style = "code" if label in ("yours", "reference") else ""
+            page.grid([(label, text)] if label else [(text,)], *([width] if label else []),
+                      styles=("", style)[not label:], indent=GAP)  # fmt: skip
     if diagnosis.intend:
         page.grid([(f"{IF_MEANT}: {diagnosis.intend}",)], indent=GAP)
 
@@ -44,7 +46,7 @@ def print_diagnosis(page: Page, diagnosis: Diagnosis, before: str = "") -> None:
 def print_training(page: Page, training: Mapping[str, Any]) -> None:
     """Print the effect of a difference on training, `Report.training`; nothing if it is empty."""
     if training:
-        page.print(f"\n{EFFECT}", style="bold")
+        page.heading(f"\n{EFFECT}")
         page.grid([(line,) for line in training_lines(training)], indent=GAP)
 
 
@@ -157,11 +159,11 @@ def print_failures(page: Page, results: Sequence[Result], alone: bool = True) ->
     alike: dict[str, list[Result]] = {}
     for r in failures:
         alike.setdefault(f"{r.quantity} {_measured(r)}", []).append(r)
-    page.print("\nfirst failures" if len(alike) > SHOWN else "\nfailures", style="dim")
+    page.heading("\nfirst failures" if len(alike) > SHOWN else "\nfailures", style="dim")
     shown = list(alike.values())[:SHOWN]
     for group in shown:
         more = f" and {len(group) - 1} more" if len(group) > 1 else ""
-        page.print(f"{group[0].id}{more}", style="bold")
+        page.heading(f"{group[0].id}{more}", 3)
         page.grid([(_measured(group[0]),)], indent=GAP)
     rest = len(failures) - sum(map(len, shown))
     if rest:
@@ -174,7 +176,7 @@ def print_failures(page: Page, results: Sequence[Result], alone: bool = True) ->
 def print_terms(page: Page, terms: Mapping[str, Mapping[str, float]]) -> None:
     """Print the parts of each case's bound, unless there are none: `terms` maps a case to the part of each stage."""
     if terms:
-        page.print("\nwhat the bound of the value is made of", style="dim")
+        page.heading("\nwhat the bound of the value is made of", style="dim")
     for case, parts in terms.items():
         stages = {name: size for name, size in parts.items() if name != RANDOM_WALK}
         made = ", ".join(f"{name} {size:.2g}" for name, size in stages.items())
@@ -216,7 +218,7 @@ def conventions() -> Page:
     page = Page()
     label = max(map(len, CONVENTIONS))
     for axis, group in groupby(sorted(CONVENTIONS.values(), key=lambda c: c.axis), key=lambda c: c.axis):
-        page.print(axis, style="dim")
+        page.heading(axis, style="dim")
         page.grid([(c.id, c.phrase) for c in group], label, styles=("bold", ""), indent=GAP)
     page.print(
         "\nOne is intended with --set AXIS=ID, as in --set factor=outer-factor-2, or with what it is set to,"

@@ -117,6 +117,10 @@ class Report(ReportData):
 
         return html_of([self])
 
+    def to_markdown(self) -> str:
+        """The page of the report in GitHub Markdown, as for an issue or a pull request."""
+        return page_of(self).written("markdown")
+
     def _repr_html_(self) -> str:
         """The outcome in a few lines, for a notebook."""
         from nceref.verification.html.document import short_html
@@ -143,7 +147,7 @@ def verdict_of(report: Report, page: Page | None = None) -> Page:
     """The first part of `page_of`: what was judged, and the verdict."""
     page = page or Page()
     held_to = report.environment.get("against", report.loss)
-    page.print(f"{report.target} against {held_to}" if held_to else report.target, style="bold")
+    page.heading(f"{report.target} against {held_to}" if held_to else report.target, 1)
     if circumstances := ", ".join(_circumstances(report)):
         page.print(circumstances, style="dim")
     for key in ("reference", "containment"):

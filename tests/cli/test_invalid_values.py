@@ -37,6 +37,7 @@ FREE = {
     "vectors compare --html": (".", NOWHERE),
     "vectors compare --json": (".",),
     "vectors compare --junit": (".",),
+    "vectors compare --markdown": (".", NOWHERE),
     "derive --out": (NOWHERE,),
     "expect --dim": (*NUMBERS, "-1", "nan"),
     "expect --logit-scale": (*NUMBERS, "-1", "nan"),

@@ -84,7 +84,7 @@ def check_files(files, problems):
     table = files["markdown"].read_text()
     assert table.startswith("1 of 6 targets passes (nceref ")
     assert "| `vanished` | `info_nce` |" in table
-    assert "twice | the \\<mean\\> [Source](https://example.org/1)" in table
+    assert "twice | the \\<mean> [Source](https://example.org/1)" in table
     assert table.count("- nceref.toml:") == len(problems)
     places = {
         (suite.get("name"), c.get("name")): (c.get("file"), c.get("line"))

@@ -117,7 +117,20 @@ MANIFEST = "corpus, counts, files, format, generator, license, min_cases, reduct
 CASE = "blind, clauses, expect, id, kills, loss, settings"
 CHECKED = "cases, engine, loss, numbers, wrong"
 ID = json.loads((DATA / "nce.json").read_text())["cases"][0]["id"]
+PRINTED = {
+    "check simple": "text markdown html latex json",
+    "claims wl-6": "text markdown html latex json",
+    "derive paco-extra": "text markdown html latex",
+    "expect --loss uniformity --n 5 --dim 2": "text markdown html latex json",
+    "losses nt_xent": "text markdown html latex json",
+    "mutants nt-xent-own-logit-kept": "text markdown html latex json",
+    "vectors check --loss alignment": "text markdown html latex json",
+    f"vectors info {ID}": "text markdown html latex json",
+    "vectors list simple": "text markdown html latex json",
+}
+"""Calls that print a page, and the formats in which they do."""
 EXAMPLES = (
+    *(Example(f"{words} --format {form}") for words, forms in PRINTED.items() for form in forms.split()),
     Example("check --certify uniformity"),
     Example(
         "check --certify simple --second-engine --json",
@@ -139,7 +152,7 @@ EXAMPLES = (
     ),
     Example("vectors compare vectors outputs.jsonl"),
     Example(
-        "vectors compare vectors wrong.jsonl --json made.json --html made.html --junit made.xml",
+        "vectors compare vectors wrong.jsonl --json made.json --html made.html --markdown made.md --junit made.xml",
         1,
         json="made.json",
         keys=RECORDED | {"": f"{REPORT['']}, training", "diagnosis[]": DIAGNOSIS},
@@ -279,6 +292,7 @@ EXAMPLES = (
     Example("tables --list --format json", json="-", keys={"[]": "name, title"}),
     Example("tables paco-optimum --format text"),
     Example("tables paco-optimum --format markdown"),
+    Example("tables paco-optimum temperature-easy --format html"),
     Example("tables paco-optimum --format csv --out made"),
     Example("tables paco-optimum --format latex --digits 4"),
     Example(
@@ -301,7 +315,7 @@ EXAMPLES = (
     Example("verify targets.py:Doubled --loss cross_entropy --init factor=2 --set factor=outer-factor-2 --suite quick"),
     Example(
         "verify targets.py:Doubled --loss cross_entropy --init factor=2 --suite quick --json made.json"
-        " --html made.html --junit made.xml --repro made.py",
+        " --html made.html --markdown made.md --junit made.xml --repro made.py",
         1,
         json="made.json",
         keys=REPORT | {"": f"{REPORT['']}, training, search", "search": SEARCH, "diagnosis[]": DIAGNOSIS},

@@ -52,7 +52,7 @@ COMMANDS = (
     "init losses --out made.toml --force",
     "vectors export --loss simple --out new",
     "vectors export --loss simple --as test --for numpy --out new --force",
-    "vectors compare . targets.py --json made.json --junit made.xml --html made.html",
+    "vectors compare . targets.py --json made.json --junit made.xml --html made.html --markdown made.md",
 )
 READERS = {"fspath", "stat", "lstat", "fstat", "scandir", "listdir", "readlink", "access", "getcwd", "isatty", "getpid"}
 READERS |= {"read", "readinto", "readable", "seekable", "writable", "tell", "fileno", "urandom", "get_terminal_size"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nceref.output import pages
+from nceref.output import layout, pages
 
 
 def laid_out(lines, *widths, width):
@@ -29,8 +29,8 @@ def test_a_long_word_is_folded_and_not_cut(widths):
 
 def test_the_width_has_a_floor_and_a_ceiling():
     lines = [("name", "word " * 300)]
-    assert laid_out(lines, 4, width=1) == laid_out(lines, 4, width=pages.NARROWEST)
-    assert laid_out(lines, 4, width=10**11) == laid_out(lines, 4, width=pages.WIDEST)
+    assert laid_out(lines, 4, width=1) == laid_out(lines, 4, width=layout.NARROWEST)
+    assert laid_out(lines, 4, width=10**11) == laid_out(lines, 4, width=layout.WIDEST)
 
 
 @pytest.mark.parametrize("name", ["COLUMNS", "LINES", "FORCE_COLOR", "TTY_COMPATIBLE", "JUPYTER_COLUMNS"])
@@ -79,7 +79,7 @@ def test_a_table_is_as_wide_as_its_entries_and_no_entry_is_cut():
 def test_pages_are_put_together_and_fit_their_width():
     first, second = pages.Page(), pages.Page()
     first.print(("dcl", "bold"), ", decoupled")
-    second.fit(lambda width: first if width > 50 else pages.Page())
+    second.table([], layout=lambda width: first if width > 50 else pages.Page())
     second.print("x" * 60, wrap=False)
     both = pages.joined([first, second])
     assert both.text() == f"dcl, decoupled\n\ndcl, decoupled\n{'x' * 60}\n"

@@ -24,16 +24,30 @@ MATHEMATICS = frozenset(
     )
 )
 """Commands of LaTeX with amsmath that KaTeX knows as well."""
-WORDS = frozenset({"item", "noindent", "paragraph", "textasciicircum", "textasciitilde", "textbackslash"})
+WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        LTcapwidth allowbreak arraybackslash centering endfirsthead endhead footnotesize hline item linewidth paragraph
+        raggedright scriptsize section setlength shortstack small subsection tabcolsep textasciicircum textasciitilde
+        textbackslash textbf texttt
+        """,
+    )
+)
 """Those of text."""
 MATH = {"align*"}
+COLUMNS = {"align*", "tabular", "longtable"}
+"""Environments in which & parts columns."""
 TOKEN = re.compile(r"\\(?:begin|end)\{[a-z]+\*?\}|\\[A-Za-z]+|\\.|[{}$&#%^_~]|\n\n|[^\x00-\x7f]", re.DOTALL)
 
 
 def faults(source, *, math=False):
     """What a TeX engine would refuse, in the order in which it stands; comments are left out."""
     read = _Reader(math)
-    for token in TOKEN.findall(re.sub(r"(?m)^%.*\n?", "", source)):
+    plain = re.sub(r"\\begin\{verbatim\}.*?\\end\{verbatim\}", "", source, flags=re.DOTALL)
+    # The columns of a table are no text.
+    plain = re.sub(r"(\\begin\{(?:tabular|longtable)\})\{@\{\}.*@\{\}\}", r"\1", plain)
+    for token in TOKEN.findall(re.sub(r"(?m)^%.*\n?", "", plain)):
         read.token(token)
     return [*read.faults, *(f"{one} is not closed" for one in reversed(read.opened))]
 
@@ -58,7 +72,13 @@ class _Reader:
             self._plain(token)
 
     def _plain(self, token):
-        fits = {"&": "align*" in self.opened, "^": self.math, "_": self.math, "~": not self.math, "\n\n": not self.math}
+        fits = {
+            "&": bool(COLUMNS & {*self.opened}),
+            "^": self.math,
+            "_": self.math,
+            "~": not self.math,
+            "\n\n": not self.math,
+        }
         if not fits.get(token, False):
             self.faults.append(f"{token!r} out of place")
 

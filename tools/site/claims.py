@@ -4,14 +4,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-from nceref.cli.claims_page import marks, meanings, record
+from nceref.cli import claims_page
 from nceref.losses import all_losses
-from nceref.output.formula_text import text_of
 from nceref.output.markdown import escaped, markdown_table
 from nceref.spec import Loss
-from nceref.theory import derivation, prove
+from nceref.theory import prove
 from nceref.theory.claim import Chapter, Claim
 from tools.site.subjects import SUBJECTS
 from tools.site.theory import DIGITS
@@ -19,7 +17,7 @@ from tools.site.theory import DIGITS
 
 @cache
 def _ids() -> re.Pattern[str]:
-    return re.compile(rf"(?<![\w`-])({'|'.join(prove.claims())})(?![\w-])")
+    return re.compile(rf"(?<![\w`-])(?<!--prove )({'|'.join(prove.claims())})(?![\w-])")
 
 
 def linked(text: str, folder: str = "../claims/") -> str:
@@ -48,7 +46,7 @@ def index() -> str:
             _few(losses_of(claim)),
             _verdict(claim),
             escaped(claim.source),
-            marks(claim).strip(),
+            claims_page.marks(claim).strip(),
         )
         for claim in prove.claims().values()
     ]
@@ -128,45 +126,27 @@ def _list(lines: Iterable[str]) -> str:
 
 
 def _claim(claim: Claim) -> str:
-    facts = record(claim)
-    lines = {
-        "Verdict": _verdict(claim) + (f" (it needs {claim.repair})" if claim.repaired else ""),
-        "Source": escaped(f"{claim.source}, {claim.place}"),
-        "Published": escaped(claim.published),
-        "Holds": escaped(claim.repaired),
-        "Given": escaped(facts["given"]),
-        "Against it": escaped(_short(facts["counterexample"])),
-        "Derived in": _derivation(claim),
-        "Missing evidence": escaped(claim.no_evidence),
-        "In the explorer": _scenes().get(claim.id, ""),
-    }
-    said = "\n".join(f"{name}\n: {linked(text, '')}\n" for name, text in lines.items() if text)
-    evidence = "\n".join(f"- **{kind}**: {escaped(how)}" for kind, how in facts["carried out"].items())
-    command = f"```console\n$ nceref claims --prove {claim.id}\n```"
+    """The page of a claim as the command prints it, with links, and the verdict in its color."""
+    text = claims_page.page_of(claim, digits=DIGITS).written("markdown")
+    title, _, facts = text.partition("\n\n")
+    words = claim.expected.value
+    facts = _linked_words(facts).replace(f"- **verdict**: {words}", f"- **verdict**: {_verdict(claim)}", 1)
     parts = [
-        f"({claim.id.lower()})=\n## {claim.id}: {escaped(claim.title)}",
-        said,
-        f"$$\n{_lines(claim.latex)}\n$$" if claim.latex else "",
-        f"Evidence:\n\n{evidence}\n\n{command}" if evidence else "",
-        _formula(claim),
-        _numbers(claim, facts),
+        f"({claim.id.lower()})=\n#{title.replace(claim.id, f'{claim.id}:', 1)}",
+        facts.strip(),
+        _scenes().get(claim.id, ""),
+        f"```console\n$ nceref claims --prove {claim.id}\n```" if claim.evidence() else "",
     ]
     return "\n\n".join(filter(None, parts))
 
 
-def _lines(latex: str) -> str:
-    """A formula whose statements stand below one another where they are wider than the page."""
-    lines = [""]
-    for statement in re.split(r"(?<=[,;:.})])(?=\\q?quad)", latex):
-        if lines[-1] and len(text_of(lines[-1] + statement)) > _COLUMNS:
-            lines.append("")
-            statement = re.sub(r"^\\q?quad", "", statement)
-        lines[-1] += statement
-    return lines[0] if len(lines) == 1 else "\\begin{gathered}\n" + " \\\\\n".join(lines) + "\n\\end{gathered}"
-
-
-_COLUMNS = 100
-"""Characters of a formula, as text, that fit in a line of a page."""
+def _linked_words(text: str) -> str:
+    """A page with links from the ids of claims and from derivations, but for what is code or a formula."""
+    parts = re.split(r"(```.*?```|`[^`]*`|\$\$.*?\$\$)", text, flags=re.DOTALL)
+    topics = re.compile(r"\(nceref derive ([\w-]+)\)")
+    return "".join(
+        part if i % 2 else topics.sub(r"([\1](../derivations/\1.md))", linked(part, "")) for i, part in enumerate(parts)
+    )
 
 
 @cache
@@ -183,38 +163,7 @@ def _scenes() -> Mapping[str, str]:
 _PRESETS = Path(__file__).parents[2] / "docs" / "explorer" / "presets.js"
 
 
-def _short(text: str) -> str:
-    """A text with six significant digits of its numbers."""
-    return re.sub(r"\d+\.\d{6,}", lambda number: f"{float(number[0]):.{DIGITS}g}", text or "")
-
-
 def _verdict(claim: Claim) -> str:
     """The words of a claim's verdict, with a class for the color of their mark."""
     words = claim.expected.value
     return f"[{words}]{{.verdict .{words.replace(' ', '-')}}}"
-
-
-def _derivation(claim: Claim) -> str:
-    if not claim.derivation:
-        return ""
-    return f"[{escaped(derivation.get(claim.derivation).title)}](../derivations/{claim.derivation}.md)"
-
-
-def _formula(claim: Claim) -> str:
-    """The statement that is run, with the meaning of its names."""
-    if not claim.formula:
-        return ""
-    names = "\n".join(f"- `{name}`: {escaped(words)}" for name, words in meanings(claim))
-    return f"The statement as it is run:\n\n```text\n{claim.formula}\n```\n\n{names}"
-
-
-def _numbers(claim: Claim, facts: Mapping[str, Any]) -> str:
-    """Published numbers beside computed ones; those of a table have a page of their own."""
-    own = len(facts["cells"]) - len(claim.values)
-    rows = [
-        (escaped(value.what), value.published, _short(computed) or "-", cell)
-        for value, computed, cell in zip(claim.values, facts["computed"][own:], facts["cells"][own:], strict=True)
-    ]
-    table = markdown_table(("number", "published", "computed", "verdict"), rows) if rows else ""
-    seen = f"Its {own} numbers in a table are on [the page of the tables](../tables.md)." if own else ""
-    return "\n\n".join(filter(None, (table, seen)))

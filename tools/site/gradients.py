@@ -1,6 +1,5 @@
 """The gradient of a loss on its page: slopes that are proved when the page is made, and the rest as it is declared."""
 
-import re
 from functools import cache
 
 from nceref.losses import LossFunction
@@ -11,9 +10,8 @@ from nceref.theory.proofs import prove
 from tools.site.slopes import SLOPES
 
 
-def section(loss: LossFunction) -> str:
-    """Formulas where there is a proof of them, and in any case the declared words."""
-    declared = f"```text\n{_lines(loss.declaration.gradient)}\n```"
+def section(loss: LossFunction, declared: str) -> str:
+    """Formulas where there is a proof of them, and in any case what is declared."""
     if loss.name not in SLOPES:
         return declared
     return f"{slopes(loss.name)}\n\nThe gradient of the whole loss, as it is declared:\n\n{declared}"
@@ -36,8 +34,3 @@ def slopes(name: str) -> str:
 
 def _defined(name: Name) -> str:
     return tex(name.symbol if name.definition is None else equal(name.symbol, name.definition))
-
-
-def _lines(formula: str) -> str:
-    """One line for each part of a formula: two spaces stand between them."""
-    return re.sub(r"(?<=[,;]) {2,}", "\n", formula)

@@ -12,7 +12,7 @@ from nceref.checks.settings import statement
 from nceref.checks.situations import Sizes
 from nceref.cli import losses_page
 from nceref.cli.losses_page import call
-from nceref.losses import LossFunction, describe
+from nceref.losses import LossFunction
 from nceref.output.markdown import escaped, markdown_table
 from nceref.spec import Array, Choice, Scalar
 from nceref.theory.tables import conventions
@@ -33,19 +33,20 @@ COLUMNS = 88
 def page(loss: LossFunction) -> str:
     """The page of one loss, with all that is known about it."""
     declared = loss.declaration
+    shown = {title: linked(each.written("markdown")).strip() for title, each in losses_page.sections(loss).items()}
     sections = {
         "": f"{escaped(declared.summary)}\n\n$$\n{declared.latex}\n$$\n\n{escaped(declared.notes)}",
         "Check your implementation": _check(loss),
-        "Call": f"{_calls(loss)}\n\n{_table(('input', 'what it is', 'meaning'), _inputs(loss))}",
+        "Call": f"{_calls(loss)}\n\n{shown['Inputs']}",
         "Value": _value(loss),
-        "Gradient": f"{gradients.section(loss)}\n\n{_kinks(loss)}",
+        "Gradient": f"{gradients.section(loss, shown['Gradient'])}\n\n{shown.get('Kinks', '')}",
         "Expected values": _readings(loss),
-        "Properties": _list(losses_page.properties(loss)),
+        "Properties": shown["Properties"],
         "Relations": _list((f"[{r.other}]({r.other}.md)", statement(r.statement, r.given)) for r in declared.relations),
         "What implementations do differently": _conventions(loss),
         "Released implementations": released.section(loss),
         "Known bugs": _bugs(loss),
-        "Sources": _list(("", " ".join(str(each).split())) for each in loss.sources),
+        "Sources": shown["Sources"],
     }
     parts = [f"## {title}\n\n{text}" if title else text for title, text in sections.items() if text.strip()]
     return "\n\n".join([f"# {loss.name}", *parts]) + "\n"
@@ -83,19 +84,11 @@ def _call(loss: LossFunction, module: str) -> str:
     return "\n".join(textwrap.wrap(f"{module}.{written}", 72, subsequent_indent="    ", break_on_hyphens=False))
 
 
-def _inputs(loss: LossFunction) -> Rows:
-    return [(f"`{p.name}`", escaped(describe(p)), escaped(p.meaning)) for p in loss.parameters]
-
-
 def _value(loss: LossFunction) -> str:
     declared = loss.declaration
     shape = f"has the shape {escaped(declared.rows)}" if declared.rows else "is refused"
     unit = f"in {declared.unit}" if declared.unit else "a plain number"
     return f"{escaped(declared.sign)}, {unit}. The result of `reduction='none'` {shape}."
-
-
-def _kinks(loss: LossFunction) -> str:
-    return _list((k.name, f"no gradient where {k.where}; taken there: {k.subgradient}") for k in loss.declaration.kinks)
 
 
 def _readings(loss: LossFunction) -> str:

@@ -48,7 +48,7 @@ def page_of(rows: Iterable[AuditRow]) -> Page:
     lines = {row: (row.target, row.loss, row.dtype, _count(row), row.status) for row in here}
     widths = [max(len(line[i]) for line in lines.values()) for i in range(5)] if lines else []
     for (peer, version), group in groupby(here, key=lambda row: (row.peer, row.version)):
-        page.print(f"{peer} {version}", style="bold")
+        page.heading(f"{peer} {version}")
         for row in group:
             page.table([lines[row]], widths=widths, styles=_COLORS, indent=GAP)
             named = [" or ".join(row.diagnosis)] if row.diagnosis else []

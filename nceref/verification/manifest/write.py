@@ -235,7 +235,7 @@ def page_of(draft: ManifestDraft, written: str = "") -> Page:
     """
     page = Page()
     count = out_of(len(draft.recognized), len(draft.targets), "callable")
-    page.print(f"{printable(draft.package.name)}: {count} recognized as losses", style="bold")
+    page.heading(f"{printable(draft.package.name)}: {count} recognized as losses", 1)
     width = max((len(each.callable.name) for each in draft.recognized), default=0)
     page.grid(map(_row, draft.recognized), width, styles=("bold", ""), indent=GAP)
     rest = {**draft.others, **draft.package.failed}

@@ -1,13 +1,13 @@
-"""A table as LaTeX: a float where it fits a page, else continued on the next, and turned where it is too wide."""
+"""A page as LaTeX; tables are as small, or turned, or continued on further pages, as their entries ask for."""
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from nceref.theory import table_cells
-from nceref.theory.table import Table
-from nceref.theory.table_cells import Show
+from nceref.output.blocks import Block, Formula, Grid, Heading, Math, Paragraph, Table, is_code, merged, styled
+from nceref.output.layout import Span
+from nceref.output.streams import GREEK
 
 _SHORT = 16
 """An entry or a word that has no more letters is not broken."""
@@ -45,40 +45,91 @@ _SIGNS = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
-    "<": "$<$",
-    ">": "$>$",
-    "|": "$|$",
     "°": r"$^\circ$",
-    "±": r"$\pm$",
-    "−": "$-$",
-    "α": r"$\alpha$",
-    "τ": r"$\tau$",
+    "ᵀ": r"$^\top$",
+    "²": "$^2$",
     "\u200b": r"\allowbreak{}",
-} | {sign: f"\\{sign}" for sign in "#$%&_{}"}
+}
+_SIGNS |= {sign: f"\\{sign}" for sign in "#$%&_{}"} | {sign: f"${sign}$" for sign in "<>|"}
+_SIGNS |= {letter: f"$\\{name}$" for letter, name in GREEK.items()}
+_SIGNS |= {sign: f"$\\{name}$" for sign, name in {
+    "±": "pm", "×": "times", "≤": "le", "≥": "ge", "→": "to", "∞": "infty", "√": "surd", "Σ": "sum", "Π": "prod",
+    "≠": "ne", "≃": "simeq", "≈": "approx", "∂": "partial", "∇": "nabla", "∫": "int", "∈": "in", "∀": "forall",
+    "←": "leftarrow", "↦": "mapsto", "⇒": "Rightarrow", "⇔": "Leftrightarrow", "⪯": "preceq", "‖": "Vert",
+    "·": "cdot", "⊙": "odot", "ℓ": "ell",
+}.items()}  # fmt: skip
+_SIGNS |= {"−": "$-$"}
 
 
-def latex(table: Table, show: Show = table_cells.as_printed) -> str:
-    """Write one table as LaTeX; if it compares numbers, with a line for each of them.
+def latex(blocks: Iterable[Block]) -> str:
+    """Blocks below one another; comments at the beginning name the packages that they need."""
+    lines = [line for block in merged(blocks) for line in ["", *_block(block)]]
+    packages = dict.fromkeys(line for line in lines if line.startswith(_PACKAGE))
+    amsmath = [f"{_PACKAGE}amsmath}}"] if any("align*" in line for line in lines) else []
+    return "\n".join([*amsmath, *packages, *(line for line in lines if line not in packages)]).lstrip("\n") + "\n"
 
-    A comment names the packages that it needs, if any.
 
-    The function `show` writes a computed value.
-    """
-    rows = table.rows()
-    header, body = table_cells.compared(table.columns, rows, show)
-    columns = [_column(name, entries) for name, entries in zip(header, zip(*body, strict=True), strict=True)]
+_PACKAGE = r"% \usepackage{"
+_LEVELS = {1: "section*", 2: "subsection*"}
+
+
+def _block(block: Block) -> list[str]:
+    if isinstance(block, Heading):
+        title = plain("".join(text for text, _ in block.spans))
+        return [rf"\{_LEVELS.get(block.level, 'paragraph')}{{{title}}}"]
+    if isinstance(block, Paragraph):
+        return ["".join(map(_span, block.spans))] if block.wrap else _verbatim("".join(span[0] for span in block.spans))
+    if isinstance(block, Formula):
+        return [r"\begin{align*}", *(f"  {line}" for line in block.latex.splitlines()), r"\end{align*}"]
+    if isinstance(block, Grid):
+        return _grid(block)
+    if isinstance(block, Table):
+        return tabulated(block.header[0] if block.header else (), block.rows) if block.rows else []
+    return _verbatim(block.text)
+
+
+def _span(span: Span | Math) -> str:
+    if isinstance(span, Math):
+        return f"${span.latex}$"
+    text, style = span
+    # Spaces at the ends part a word from the next one.
+    words = rf"\texttt{{{plain(text)}}}" if "code" in style.split() and text.strip() else plain(text)
+    before, after = (" " * (text[:1].isspace()), " " * (text[-1:].isspace())) if words else ("", "")
+    return f"{before}\\textbf{{{words}}}{after}" if "bold" in style.split() and words else f"{before}{words}{after}"
+
+
+def _verbatim(text: str) -> list[str]:
+    return [r"\begin{verbatim}", *(line.rstrip() for line in text.strip("\n").splitlines()), r"\end{verbatim}"]
+
+
+def _grid(block: Grid) -> list[str]:
+    """Names with what is said of them, or paragraphs where there are no names."""
+    if is_code(block):
+        return _verbatim("\n".join(row[-1] for row in block.rows))
+    lines: list[str] = []
+    for (first, style), *others in styled(block.rows, block.styles):
+        rest = ", ".join(_span(each) for each in others if each[0])
+        if first and others:
+            lines += [r"\begin{description}"] * (not lines) + [rf"\item[{{{plain(first)}}}] {rest}"]
+        else:
+            lines += [f"{_span((first, style))}{rest}", ""]
+    return [*lines, r"\end{description}"] if lines[:1] == [r"\begin{description}"] else lines
+
+
+def tabulated(header: Sequence[str], body: Sequence[Sequence[str]], caption: str = "", label: str = "") -> list[str]:
+    """A table in lines; with a caption it is a float where it fits a page."""
+    names = header or ("",) * len(body[0])
+    columns = [_column(name, entries) for name, entries in zip(names, zip(*body, strict=True), strict=True)]
     page, widths = _layout(columns)
-    caption = ". ".join(part.rstrip(".") for part in (table.title, table.source) if part) + "."
-    about = plain(" ".join(filter(None, (caption, table_cells.tally(rows), table.note))))
+    about = rf"\caption{{{plain(caption)}}}\label{{tab:{label}}}" if caption else ""
     write = _continued if page.turned or _height(body, widths) > _LINES else _float
-    lines = write(
+    return write(
         page,
-        rf"\caption{{{about}}}\label{{tab:{table.name}}}",
+        about,
         "".join(_specified(column, width, page) for column, width in zip(columns, widths, strict=True)),
-        [r"\hline", _line(map(_heading, header, columns)), r"\hline"],
+        [r"\hline", *([_line(map(_heading, header, columns)), r"\hline"] if header else [])],
         [_line(plain(_breakable(entry)) for entry in line) for line in body],
     )
-    return "\n".join(lines) + "\n"
 
 
 def plain(text: str) -> str:
@@ -143,9 +194,10 @@ def _line(entries: Iterable[str]) -> str:
 
 
 def _float(page: _Page, caption: str, columns: str, head: Sequence[str], body: Sequence[str]) -> list[str]:
+    around, opening = ("table", [rf"\centering{_style(page)}", caption]) if caption else ("center", [_style(page)])
     return [
-        *_packages(columns), r"\begin{table}", rf"\centering{_style(page)}", caption,
-        rf"\begin{{tabular}}{{@{{}}{columns}@{{}}}}", *head, *body, r"\hline", r"\end{tabular}", r"\end{table}",
+        *_packages(columns), rf"\begin{{{around}}}", *opening,
+        rf"\begin{{tabular}}{{@{{}}{columns}@{{}}}}", *head, *body, r"\hline", r"\end{tabular}", rf"\end{{{around}}}",
     ]  # fmt: skip
 
 
@@ -153,7 +205,8 @@ def _continued(page: _Page, caption: str, columns: str, head: Sequence[str], bod
     """A table of any height, with its header on each page."""
     lines = [
         rf"{{{_style(page)}\setlength{{\LTcapwidth}}{{\linewidth}}", rf"\begin{{longtable}}{{@{{}}{columns}@{{}}}}",
-        rf"{caption} \\", *head, r"\endfirsthead", *head, r"\endhead", *body, r"\hline", r"\end{longtable}}",
+        *([rf"{caption} \\"] if caption else []), *head, r"\endfirsthead", *head, r"\endhead", *body, r"\hline",
+        r"\end{longtable}}",
     ]  # fmt: skip
     if not page.turned:
         return [*_packages(columns, "longtable"), *lines]

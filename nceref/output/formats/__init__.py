@@ -1,0 +1,1 @@
+"""The forms of a page, one a file."""

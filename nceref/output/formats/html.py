@@ -1,0 +1,80 @@
+"""A page as an HTML document in one file that loads nothing."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from nceref.output import html as elements
+from nceref.output.blocks import Block, Formula, Grid, Heading, Math, Paragraph, Table, is_code, merged, styled
+from nceref.output.html import Markup, document, element, join, row
+from nceref.output.layout import Span
+from nceref.output.mathml import formula
+
+_CLASSES = {"dim": "dim", "green": "pass", "red": "fail", "yellow": "held"}
+_COLUMNS = 100
+"""Characters in a line of a formula that is set in letters of equal width."""
+
+
+def html(blocks: Iterable[Block]) -> str:
+    """The document; its title is the first heading."""
+    shown = merged(blocks)
+    titles = [_text(block.spans) for block in shown if isinstance(block, Heading)]
+    return document(next(iter(titles), "nceref"), join(map(_block, shown)))
+
+
+def _block(block: Block) -> Markup | None:
+    if isinstance(block, Heading):
+        return element(f"h{block.level}", _text(block.spans))
+    if isinstance(block, Paragraph):
+        return element("p", map(_span, block.spans)) if block.wrap else _verbatim(_text(block.spans))
+    if isinstance(block, Formula):
+        text = block.text(_COLUMNS)
+        return _verbatim(text) if "\n" in text else element("p", formula(text))
+    if isinstance(block, Grid):
+        return _grid(block)
+    if isinstance(block, Table):
+        return _table(block)
+    return _verbatim(block.text)
+
+
+def _text(spans: Iterable[Span | Math]) -> str:
+    return "".join(span[0] for span in spans).strip()
+
+
+def _span(span: Span | Math) -> Markup | str:
+    if isinstance(span, Math):
+        return formula(span.text)
+    text, style = span
+    if "code" in style.split():
+        return element("code", text)
+    classes = " ".join(_CLASSES[word] for word in style.split() if word in _CLASSES) or None
+    tag = "strong" if "bold" in style.split() else "span" if classes else ""
+    return element(tag, text, class_=classes) if tag and text else text
+
+
+def _verbatim(text: str) -> Markup:
+    return element("pre", element("code", text.strip("\n")))
+
+
+def _grid(block: Grid) -> Markup:
+    """Names with what is said of them, paragraphs, or a table, by the number of columns."""
+    count = max(map(len, block.rows), default=0)
+    if is_code(block):
+        return _verbatim("\n".join(row[-1] for row in block.rows))
+    if block.stacked or count == 1:
+        return join(element("p", " ".join(filter(None, row))) for row in block.rows)
+    entries: list[list[Any]] = []
+    for line in styled(block.rows, block.styles):
+        first, *others = (_span(span) for span in line)
+        if first or not entries:
+            entries.append([first, *others])
+        else:
+            # What stands below an empty name belongs to the row above.
+            entries[-1][-1] = [entries[-1][-1], element("br"), join(others, " ")]
+    if count == 2:
+        return element("dl", [(element("dt", name), element("dd", text)) for name, text in entries], class_="wide")
+    return elements.table((), [row(*each) for each in entries], class_="words")
+
+
+def _table(block: Table) -> Markup | None:
+    header: Sequence[str] = block.header[0] if block.header else ()
+    return elements.table(header, [row(*each) for each in block.rows]) if block.rows else None

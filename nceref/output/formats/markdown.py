@@ -1,0 +1,73 @@
+"""A page in GitHub Markdown, with formulas between dollar signs."""
+
+from collections.abc import Iterable, Iterator
+from textwrap import dedent
+
+from nceref.output.blocks import Block, Formula, Grid, Heading, Math, Paragraph, Table, is_code, merged, styled
+from nceref.output.layout import Span
+from nceref.output.markdown import code, escaped, markdown_table
+
+
+def markdown(blocks: Iterable[Block]) -> str:
+    """Blocks below one another; it ends in a newline."""
+    return "\n\n".join(filter(None, map(_block, merged(blocks)))) + "\n"
+
+
+def _block(block: Block) -> str:
+    if isinstance(block, Heading):
+        return f"{'#' * block.level} {escaped(_line(''.join(text for text, _ in block.spans)))}"
+    if isinstance(block, Paragraph):
+        text = "".join(map(_span if block.wrap else _plain, block.spans))
+        return text.strip().replace("\n", "  \n") if block.wrap else _fenced(text)
+    if isinstance(block, Formula):
+        inner = f"\\begin{{aligned}}\n{block.latex}\n\\end{{aligned}}" if "&" in block.latex else block.latex
+        return f"$$\n{inner}\n$$"
+    if isinstance(block, Grid):
+        return _fenced("\n".join(row[-1] for row in block.rows)) if is_code(block) else "\n".join(_items(block)).strip()
+    if isinstance(block, Table):
+        return _table(block)
+    return _fenced(block.text)
+
+
+def _span(span: Span | Math) -> str:
+    if isinstance(span, Math):
+        return f"${span.latex}$"
+    text, style = span
+    if not (words := text.strip()):
+        return text
+    inner = code(words) if "code" in style.split() else escaped(words)
+    before, _, after = text.partition(words)
+    return f"{before}**{inner}**{after}" if "bold" in style.split() else f"{before}{inner}{after}"
+
+
+def _plain(span: Span | Math) -> str:
+    return span[0]
+
+
+def _fenced(text: str) -> str:
+    return "\n".join(["```text", *map(str.rstrip, dedent(text).strip("\n").splitlines()), "```"])
+
+
+def _items(block: Grid) -> Iterator[str]:
+    """An item for each row with a name; what stands below an empty name belongs to the item above."""
+    inside = False
+    for (first, style), *others in styled(block.rows, block.styles):
+        rest = ", ".join(_span((_line(text), own)) for text, own in others if text)
+        name = _line(first)
+        if first in ("-", "") or not others:
+            # A name of its own may be a dash; a row of one entry is a paragraph.
+            yield f"- {rest}" if first == "-" else f"  {rest}" if inside else f"{_span((name, style))}{rest}\n"
+        else:
+            yield f"- **{_span((name, style.replace('bold', '')))}**{': ' * bool(rest)}{rest}"
+        inside = bool(others) and bool(first or inside)
+
+
+def _table(block: Table) -> str:
+    if not block.rows:
+        return ""
+    header = block.header[0] if block.header else ("",) * len(block.rows[0])
+    return markdown_table(list(map(escaped, header)), [list(map(escaped, row)) for row in block.rows], block.right)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
