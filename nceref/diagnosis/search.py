@@ -8,7 +8,7 @@ finite case within the bound of the variant. Then the gradients of what is left,
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import combinations, islice, product
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,8 @@ SEARCHED, MOST_ENTRIES = 8, 5000
 """Cases, and numbers in each, that are searched where sizes that were asked for make all of them large."""
 FITTED = 3
 """Cases that must agree where a constant is fitted."""
+_OF_ONE = 2
+"""Sets of candidates that are one convention, or a constant that is fitted; they come first."""
 CONSTANTS = ("outer-factor-constant", "offset-constant")
 
 
@@ -59,6 +61,12 @@ def explanations(observations: Iterable[Observation]) -> tuple[Explanation, ...]
     # What explains the gradients too stands first.
     explained.sort(key=lambda e: (not e.gradient, len(e.options), [o.rank for o in e.options], e.residual))
     return tuple(_different(explained, analyses)[:MOST])
+
+
+def is_one_convention(observations: Iterable[Observation]) -> bool:
+    """Whether one convention, factor or offset of the closed list makes the values of a few cases: it is soon known."""
+    analyses = [CaseAnalysis(o) for o in usable(observations) if is_comparable(o)]
+    return bool(analyses and _values(analyses, sets=_OF_ONE))
 
 
 def values_hold(explanation: Explanation, analyses: Sequence[CaseAnalysis]) -> bool:
@@ -96,15 +104,15 @@ def is_comparable(observation: Observation) -> bool:
     return bool(np.all(np.isfinite(observation.outcome.value))) and not zero_row(observation.probe)
 
 
-def _values(analyses: list[CaseAnalysis]) -> list[Explanation]:
-    """Explanations of the values alone."""
+def _values(analyses: list[CaseAnalysis], sets: int | None = None) -> list[Explanation]:
+    """Explanations of the values alone, from the first sets of candidates or all."""
     departing = [a for a in analyses if a.departs]
     if not departing:
         return [Explanation((), 0, len(analyses), 0.0)]
     # The case that says most comes first, then the others that depart.
     departing.sort(key=lambda a: -a.bits(a.usual))
     ordered = departing + [a for a in analyses if not a.departs]
-    for survivors in _candidate_sets(ordered, analyses[0]):
+    for survivors in islice(_candidate_sets(ordered, analyses[0]), sets):
         survivors = [chosen for chosen in survivors if is_listed(o.id for o in chosen)]
         kept = [e for e in (_verified(chosen, ordered) for chosen in survivors) if e]
         if kept:

@@ -10,6 +10,7 @@ from typing import Any
 
 from nceref.cases.records import Diagnosis
 from nceref.diagnosis.conventions import CONVENTIONS
+from nceref.diagnosis.search import is_one_convention
 from nceref.losses import all_losses
 from nceref.output.text import printable
 from nceref.output.words import letters
@@ -152,12 +153,13 @@ class LossSearch:
     def explained(self, trials: Sequence[Trial], formats: Sequence[str] = ()) -> list[Candidate]:
         """The nearest losses with what explains the difference from each, best first, until one says it all.
 
-        The loss that the target is named after goes first. With `formats` all of them are judged where a trial is
-        right, and else the first.
+        The loss that the target is named after goes first, then those from which it differs by one convention. With
+        `formats` all of them are judged where a trial is right, and else the first.
         """
         made: list[Candidate] = []
         named = {trial.loss: is_named_after(self.name, trial.loss) for trial in trials}
-        near = sorted(trials, key=lambda trial: (not named[trial.loss], not trial.is_multiple, trial.spread))
+        alike = {trial.loss: trial.right or is_one_convention(trial.observations) for trial in trials}
+        near = sorted(trials, key=lambda trial: (not named[trial.loss], not alike[trial.loss], trial.spread))
         for trial in near[:_NEAREST]:
             # What is right in this format may be wrong in the others.
             how = {"dtype": formats if trial.right else formats[:1]} if formats else {}

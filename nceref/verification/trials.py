@@ -18,8 +18,6 @@ from nceref.targets.search import NoCallsLeft, Search
 CASES = 3
 """Of a trial: a loss that is another one differs on the first that has several rows."""
 Array = Any
-_ALIKE = 1e-4
-"""Relative spread of ratios that are one number but for rounding, in float32 as well."""
 REFUSED, CALLED, RUNS, RIGHT = range(4)
 """How far a trial came."""
 WAYS: Mapping[str, str] = {"call": '--call "{}"', "framework": "--framework {}"}
@@ -36,12 +34,6 @@ def answers_of(run: Callable[[Probe], Any], probes: Iterable[Probe], whole: bool
         if observed[-1].outcome.trouble or not (whole or _is_right(observed[-1])):
             break
     return tuple(observed)
-
-
-def _spread(ratios: Array) -> float:
-    with np.errstate(all="ignore"):
-        spread = float(np.std(ratios) / abs(np.mean(ratios))) if len(ratios) > 1 else np.inf
-    return spread if np.isfinite(spread) else np.inf
 
 
 def _is_right(observation: Observation) -> bool:
@@ -104,26 +96,11 @@ class Trial:
     @property
     def spread(self) -> float:
         """The spread of the ratio of a value to the reference over cases, in units of it; infinite without any."""
-        return _spread(self._ratios)
-
-    @property
-    def is_multiple(self) -> bool:
-        """Whether it gives the reference times a constant, with a scalar or the number of rows as a factor or not."""
-        inputs = [o.probe.inputs for o in self.observations if o.outcome.value is not None]
-        scalars = [n for n in (inputs[0] if inputs else ()) if all(isinstance(x.get(n), float) for x in inputs)]
-        factors = [[1.0] * len(inputs), [len(next(iter(x.values()))) for x in inputs]]
-        factors += [[x[name] for x in inputs] for name in scalars]
-        ratios = self._ratios
-        # A scalar may be 0.
-        with np.errstate(all="ignore"):
-            return any(_spread(each) < _ALIKE for x in factors for each in (ratios * x, ratios / np.array(x)))
-
-    @property
-    def _ratios(self) -> Array:
-        """The ratio of the value to the reference on each case with a number."""
         pairs = [(o.outcome.value, o.probe.value) for o in self.observations]
         with np.errstate(all="ignore"):
-            return np.array([np.sum(a) / np.sum(b) for a, b in pairs if a is not None])
+            ratios = np.array([np.sum(a) / np.sum(b) for a, b in pairs if a is not None])
+            spread = float(np.std(ratios) / abs(np.mean(ratios))) if len(ratios) > 1 else np.inf
+        return spread if np.isfinite(spread) else np.inf
 
     @property
     def words(self) -> str:
