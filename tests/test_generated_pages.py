@@ -38,7 +38,7 @@ def test_a_page_has_all_that_is_declared(name):
     declared = loss.declaration
     assert f"$$\n{loss.latex}\n$$" in text
     assert f"$ nceref verify my_losses.py:my_loss --loss {name}\n" in text
-    assert all(f"| `{p.name}` |" in text for p in loss.parameters)
+    assert all(f"- **{p.name}**: " in text for p in loss.parameters)
     assert all(f"[{relation.other}]({relation.other}.md)" in text for relation in declared.relations)
     assert all(f"| {each.situation} |" in text for each in declared.expectations)
     assert f"\n\n{released.section(loss)}" in text
@@ -171,5 +171,5 @@ def test_a_page_names_the_notes_by_their_subject(text):
 def test_numbers_have_six_digits_and_scenes_are_linked():
     assert not re.findall(r"\b[1-9]\d*\.\d{6,}|\b0\.0*[1-9]\d{6,}", PAGES["tables"]())
     text = PAGES["claims/source_003"]()
-    assert ": published: d(L, t) \\< 0; but 0.0783991 against 0, " in text
+    assert "**against it**: published: d(L, t) < 0; but 0.0783991 against 0, " in text
     assert '<a href="../../explorer/index.html#preset=hard">Negative nearest</a>' in text

@@ -135,6 +135,11 @@ def _digits(x: Any, count: int = LONG) -> str | None:
     return ", ".join(f"{entry:.{count}g}" for entry in x) if isinstance(x, tuple) else f"{x:.{count}g}"
 
 
+def _shortened(text: str, digits: int) -> str:
+    """A text with at most so many digits of its long numbers."""
+    return re.sub(r"\d+\.\d{6,}", lambda number: f"{float(number[0]):.{digits}g}" if digits < LONG else number[0], text)
+
+
 def _counterexample(claim: Claim) -> str:
     counter = prove.counter(claim)
     return "" if counter is None else counter.shown
@@ -201,7 +206,7 @@ def page_of(claim: Claim, latex: bool = False, digits: int = LONG) -> Page:
         ),
         *((kind, carried_out(claim, kind)) for kind in claim.evidence()),
         ("derived in", _derivation(claim)),
-        ("against it", _counterexample(claim)),
+        ("against it", _shortened(_counterexample(claim), digits)),
         ("missing", claim.no_evidence),
     ]
     page.grid([line for line in lines if line[1]], 10, styles=("dim", ""), indent=GAP)
