@@ -47,10 +47,11 @@ def info(id_: str, form: str) -> None:
     from nceref.registry import choose
     from nceref.verification.vectors.ranks_file import ranks_record, read_ranks
     from nceref.verification.vectors.records import record_of
-    from nceref.verification.vectors.store import read_vectors
+    from nceref.verification.vectors.store import losses_of, read_vectors
 
-    read = read_vectors()
-    ranks = {case.id: case for case in read_ranks(read.manifest)}
+    # All files only for a case on several ranks, and to suggest an id.
+    read = read_vectors(losses=tuple(losses_of({id_}).values()))
+    ranks = {case.id: case for case in ([] if len(read.cases) == 1 else read_ranks(read.manifest))}
     cases = {case.id: case for each in read.cases.values() for case in each} | {id: x.joined for id, x in ranks.items()}
     if id_ in read.cases:
         msg = f"{id_} is a loss, and ID that of a case; its cases are listed by `nceref vectors list {id_}`"

@@ -18,7 +18,7 @@ def _block(block: Block) -> str:
         return f"{'#' * block.level} {escaped(_line(''.join(text for text, _ in block.spans)))}"
     if isinstance(block, Paragraph):
         text = "".join(map(_span if block.wrap else _plain, block.spans))
-        return text.strip().replace("\n", "  \n") if block.wrap else _fenced(text)
+        return text.strip() if block.wrap else _fenced(text)
     if isinstance(block, Formula):
         inner = f"\\begin{{aligned}}\n{block.latex}\n\\end{{aligned}}" if "&" in block.latex else block.latex
         return f"$$\n{inner}\n$$"
