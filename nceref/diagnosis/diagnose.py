@@ -17,7 +17,7 @@ from nceref.diagnosis.features import samples
 from nceref.diagnosis.fresh import NO_CALLS, FreshCalls
 from nceref.diagnosis.gaps import VALUE, diagnosis, gaps, usable
 from nceref.diagnosis.intended import options_of
-from nceref.diagnosis.localize import Located, localized
+from nceref.diagnosis.localize import Located, localized, with_other_setting
 from nceref.diagnosis.options import is_listed
 from nceref.diagnosis.refute import explained, explained_apart, holds
 from nceref.diagnosis.rounding import repeated
@@ -55,10 +55,13 @@ def diagnose(
     if (again := repeated(_failing(answered), calls)) is not None:
         return (_not_repeatable(*again),)
     arithmetic = tuple(one for one in triage(answered, calls=calls) if is_listed(one.id.split("+")))
-    tried = explained(answered, calls)
+    # Another setting is soon tried, and says more than two conventions do.
+    tried = explained(answered, calls, singly=True)
+    local = Located() if tried.kept or arithmetic else with_other_setting(answered, calls)
+    if not (tried.kept or local.found):
+        tried = explained(answered, calls)
     candidates = tried.kept
-    local = Located()
-    if not candidates and not arithmetic:
+    if not (candidates or arithmetic or local.found):
         local = localized(answered, calls)
         candidates = () if local.found or tried.refuted else explained_apart(answered, calls).kept
     complete = [e for e in candidates if e.gradient]

@@ -21,7 +21,7 @@ from nceref.diagnosis.dependence import (
 from nceref.diagnosis.features import temperature_scalar
 from nceref.diagnosis.fresh import FreshCalls, Site, judged
 from nceref.diagnosis.gaps import diagnosis, listed, usable
-from nceref.diagnosis.readings import reading_of
+from nceref.diagnosis.readings import others, reading_of, settings
 from nceref.engine.parameters import INVERSE_TEMPERATURES, at_temperature
 from nceref.output.words import out_of
 
@@ -52,6 +52,13 @@ class Located:
     remarks: tuple[str, ...] = ()
 
 
+def with_other_setting(answered: Sequence[Observation], calls: FreshCalls) -> Located:
+    """Whether a target is the reference with another choice of one of its settings; `answered`: of the corpus."""
+    seen = [o for o in usable(answered) if np.all(np.isfinite(o.outcome.value))]
+    reading = reading_of(seen, calls, settings) if calls.possible else None
+    return Located() if reading is None else Located((reading,))
+
+
 def localized(answered: Sequence[Observation], calls: FreshCalls) -> Located:
     """What calls show of a target that nothing explains: on which part of the inputs it is the reference.
 
@@ -61,7 +68,7 @@ def localized(answered: Sequence[Observation], calls: FreshCalls) -> Located:
     wrong = [o for o in seen if is_wrong(o)]
     if not wrong or not calls.possible:
         return Located()
-    reading = reading_of(seen, calls)
+    reading = reading_of(seen, calls, others)
     if reading is not None:
         return Located((reading,))
     tail, remark = _without_tail(seen, wrong, calls)

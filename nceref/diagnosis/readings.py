@@ -5,7 +5,7 @@ beside that is a remark.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import chain, permutations
@@ -67,8 +67,11 @@ class ReferenceReading:
         return any(map(is_wrong, small)) and all(self.fits(o) for o in small if np.all(np.isfinite(o.outcome.value)))
 
 
-def reading_of(seen: Sequence[Observation], calls: FreshCalls) -> Diagnosis | None:
-    """The first reading that predicts all cases, and fresh calls.
+Readings = Callable[[Template, Probe], Iterable[ReferenceReading]]
+
+
+def reading_of(seen: Sequence[Observation], calls: FreshCalls, readings: Readings) -> Diagnosis | None:
+    """The first of some readings that predicts all cases, and fresh calls.
 
     `seen`: of the corpus, with finite answers.
     """
@@ -79,8 +82,7 @@ def reading_of(seen: Sequence[Observation], calls: FreshCalls) -> Diagnosis | No
         return None
     # The most telling case first: all others are looked at only where it fits.
     ordered = [*wrong, *(o for o in small if o not in wrong)]
-    chunks = _in_chunks(like, size_of(wrong[0].probe, "N"))
-    for one in chain(_with_settings(like, wrong[0].probe), chunks, _substituted(like, wrong[0].probe)):
+    for one in readings(like, wrong[0].probe):
         if all(one.fits(o) for o in ordered) and _surprises(one, wrong):
             made = [o for o in calls.at([*_SITES, *(_of_size(n) for n in one.sizes)]) if np.isfinite(o.outcome.value)]
             if any(map(is_wrong, made)) and all(one.fits(o) for o in made):
@@ -180,7 +182,12 @@ def _of_parts(like: Template, chunk: int, how: str, probe: Probe) -> Predicted |
 Change = Callable[[Probe], dict[str, Any]]
 
 
-def _with_settings(like: Template, probe: Probe) -> Iterator[ReferenceReading]:
+def others(like: Template, probe: Probe) -> Iterable[ReferenceReading]:
+    """The reference over chunks, or with something else in the place of an input."""
+    return chain(_in_chunks(like, size_of(probe, "N")), _substituted(like, probe))
+
+
+def settings(like: Template, probe: Probe) -> Iterator[ReferenceReading]:
     """The reference with another choice of one of its settings."""
     for p in (p for p in probe.loss.parameters if isinstance(p, Choice)):
         for option in (x for x in p.options if x != probe.inputs.get(p.name, p.default)):

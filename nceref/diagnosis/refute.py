@@ -38,16 +38,16 @@ class Tried:
     calls: tuple[Observation, ...] = ()
 
 
-def explained(answered: Sequence[Observation], calls: FreshCalls) -> Tried:
+def explained(answered: Sequence[Observation], calls: FreshCalls, singly: bool = False) -> Tried:
     """Explanations of the corpus that predict fresh calls; where these refute all, what explains both.
 
-    `answered`: of the corpus.
+    `answered`: of the corpus. `singly`: no two conventions at once.
     """
-    candidates = explanations(answered)
+    candidates = explanations(answered, singly)
     if not candidates or not calls.possible:
         return Tried(candidates)
     first = _tried(candidates, calls, GENERAL)
-    if first.kept:
+    if first.kept or singly:
         return first
     again = explanations([*answered, *first.calls])
     # The calls that it was made from are none that it predicts.

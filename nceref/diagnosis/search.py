@@ -42,11 +42,12 @@ _OF_ONE = 2
 CONSTANTS = ("outer-factor-constant", "offset-constant")
 
 
-def explanations(observations: Iterable[Observation]) -> tuple[Explanation, ...]:
+def explanations(observations: Iterable[Observation], singly: bool = False) -> tuple[Explanation, ...]:
     """Explanations, the simplest first; none where the reference itself fits or nothing does.
 
-    `observations`: all cases of one loss; those that are not finite, or have no reference, are left out. Result: at
-    most three: fewer conventions first, then the order of the closed list.
+    `observations`: all cases of one loss; those that are not finite, or have no reference, are left out. `singly`: no
+    two conventions of the value at once. Result: at most three: fewer conventions first, then the order of the closed
+    list.
     """
     every = [CaseAnalysis(o) for o in usable(observations) if is_comparable(o)]
     analyses, large = ([a for a in every if a.probe.is_large == size] for size in (False, True))
@@ -54,7 +55,7 @@ def explanations(observations: Iterable[Observation]) -> tuple[Explanation, ...]
         analyses, large = _smallest(large)
     if not analyses:
         return ()
-    valued = [replace(one, of=one.of + len(large)) for one in _values(analyses) if values_hold(one, large)]
+    valued = [replace(one, of=one.of + len(large)) for one in _values(analyses, singly) if values_hold(one, large)]
     explained = [whole for one in valued for whole in with_gradients(one, [*analyses, *large])]
     # Conventions of gradients are read off them, whatever is listed.
     explained = [one for one in explained if is_listed(one.ids)]
@@ -66,7 +67,7 @@ def explanations(observations: Iterable[Observation]) -> tuple[Explanation, ...]
 def is_one_convention(observations: Iterable[Observation]) -> bool:
     """Whether one convention, factor or offset of the closed list makes the values of a few cases: it is soon known."""
     analyses = [CaseAnalysis(o) for o in usable(observations) if is_comparable(o)]
-    return bool(analyses and _values(analyses, sets=_OF_ONE))
+    return bool(analyses and _values(analyses, singly=True))
 
 
 def values_hold(explanation: Explanation, analyses: Sequence[CaseAnalysis]) -> bool:
@@ -104,15 +105,15 @@ def is_comparable(observation: Observation) -> bool:
     return bool(np.all(np.isfinite(observation.outcome.value))) and not zero_row(observation.probe)
 
 
-def _values(analyses: list[CaseAnalysis], sets: int | None = None) -> list[Explanation]:
-    """Explanations of the values alone, from the first sets of candidates or all."""
+def _values(analyses: list[CaseAnalysis], singly: bool = False) -> list[Explanation]:
+    """Explanations of the values alone."""
     departing = [a for a in analyses if a.departs]
     if not departing:
         return [Explanation((), 0, len(analyses), 0.0)]
     # The case that says most comes first, then the others that depart.
     departing.sort(key=lambda a: -a.bits(a.usual))
     ordered = departing + [a for a in analyses if not a.departs]
-    for survivors in islice(_candidate_sets(ordered, analyses[0]), sets):
+    for survivors in islice(_candidate_sets(ordered, analyses[0]), _OF_ONE if singly else None):
         survivors = [chosen for chosen in survivors if is_listed(o.id for o in chosen)]
         kept = [e for e in (_verified(chosen, ordered) for chosen in survivors) if e]
         if kept:
