@@ -25,7 +25,7 @@ from nceref.engine.entry_point import entry_point
 from nceref.engine.libraries import bound_by_library
 from nceref.engine.namespaces import array_namespace, as_scalar
 from nceref.errors import InputError
-from nceref.output.markdown import typeset
+from nceref.output.markdown_parts import typeset
 from nceref.output.text import printable, shown
 from nceref.output.words import letters
 from nceref.spec import Array, Choice, Labels, Loss, Parameter, Scalar, Source

@@ -8,7 +8,7 @@ import pytest
 from slow import partly_slow
 
 from nceref import all_losses
-from nceref.output.markdown import escaped
+from nceref.output.markdown_parts import escaped
 from nceref.targets.peers.peer import peers
 from nceref.theory import derivation, prove
 from nceref.theory.chain import BrokenError, equal

@@ -72,21 +72,18 @@ def json_file(about: str) -> Callable[[C], C]:
     )
 
 
-FORMS = ("text", "markdown", "html", "latex")
-"""The formats in which a page is printed; text first, which is the default."""
-
-
 def page_format(json: str = "") -> Callable[[C], C]:
     """The option --format of a command that prints a page, as its argument `form`.
 
     `json` says what is printed as JSON, which has an option of its own as well; empty: nothing is.
     """
+    from nceref.output.pages import FORMS
 
     def add(command: C) -> C:
         if json:
             about = f"Print JSON{json}."
             command = click.option("--json", "form", flag_value="json", default="text", help=about)(command)
-        forms = click.Choice([*FORMS, *(["json"] if json else [])])
+        forms = click.Choice(["text", *FORMS, *(["json"] if json else [])])
         return click.option(
             "--format", "form", type=forms, default="text", show_default=True, help="Print the page in this format."
         )(command)

@@ -19,7 +19,7 @@ def page_of(expected: ExpectedReadings, location: Location | None = None) -> Pag
     widths = [max(len(entry[i]) for entry in entries) for i in (0, 1)]
     for reading, (situation, value, formula, because) in zip(expected.readings, entries, strict=True):
         style = "dim" if reading.value is None else ""
-        page.grid([(situation, value, formula)], *widths, styles=(style or "bold", style, style))
+        page.grid([(situation, value, formula)], *widths, styles=(style or "bold", style, f"{style} code".strip()))
         page.grid([("", "", because)], *widths, styles=("", "", "dim"))
     page.grid([("sign", expected.sign)], widths[0], styles=("bold", ""))
     _explain_ids(page, expected)

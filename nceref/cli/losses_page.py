@@ -8,7 +8,7 @@ from typing import Any
 
 from nceref.engine.arguments import domain
 from nceref.losses import LossFunction, all_losses, default_of, describe, signature
-from nceref.output.markdown import markdown_table, markers, update_part
+from nceref.output.markdown_parts import markdown_table, markers, update_part
 from nceref.output.pages import GAP, Page, with_spaces
 from nceref.spec import Array, Choice, Labels, Parameter, Scalar
 

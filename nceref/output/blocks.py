@@ -84,24 +84,51 @@ Block = Heading | Paragraph | Verbatim | Formula | Grid | Table
 Layout = Callable[[int], Iterable[Block]]
 
 
-def merged(blocks: Iterable[Block]) -> list[Block]:
-    """The blocks without empty ones, where grids of one shape that follow one another are one."""
-    out: list[Block] = []
+@dataclass(frozen=True)
+class Entries:
+    """The rows of grids that follow one another, with the style of each entry."""
+
+    rows: Sequence[Sequence[Span]]
+    stacked: bool
+    indent: int
+
+    @property
+    def is_code(self) -> bool:
+        """Whether these are lines of code alone: what has a name or stands beside them is empty."""
+        return all(row[-1][1] == "code" and not any(text for text, _ in row[:-1]) for row in self.rows)
+
+    def takes(self, other: "Entries") -> bool:
+        """Whether the rows of both are of one kind."""
+        same = len(self.rows[0]) == len(other.rows[0]) and self.is_code == other.is_code
+        return same and (self.stacked, self.indent) == (other.stacked, other.indent)
+
+
+Part = Heading | Paragraph | Verbatim | Formula | Entries | Table
+
+
+def parts(blocks: Iterable[Block]) -> list[Part]:
+    """What a format without lines of its own shows of blocks: none that are empty, and grids of one kind as one."""
+    out: list[Part] = []
+    apart = True
     for block in blocks:
+        # An empty line, which only lines of text need, ends a grid.
         if isinstance(block, Heading | Paragraph) and not any(span[0].strip() for span in block.spans):
-            # An empty line, which only lines of text need; it still ends a grid.
-            out.append(Paragraph(()))
-        elif isinstance(block, Grid) and out and isinstance(last := out[-1], Grid) and _alike(block, last):
-            out[-1] = replace(last, rows=[*last.rows, *block.rows])
+            apart = True
+            continue
+        part = (
+            block
+            if not isinstance(block, Grid)
+            else Entries([*styled(block.rows, block.styles)], block.stacked, block.indent)
+        )
+        if isinstance(part, Entries) and not part.rows:
+            continue
+        last = out[-1] if out and not apart else None
+        if isinstance(part, Entries) and isinstance(last, Entries) and last.takes(part):
+            out[-1] = replace(last, rows=[*last.rows, *part.rows])
         else:
-            out.append(block)
-    return [block for block in out if block != Paragraph(())]
-
-
-def _alike(one: Grid, other: Grid) -> bool:
-    """Whether two grids have the same indent and the same number of columns."""
-    shapes = {(grid.stacked, grid.indent, *map(len, grid.rows[:1])) for grid in (one, other)}
-    return len(shapes) == 1
+            out.append(part)
+        apart = False
+    return out
 
 
 def styled(rows: Rows, styles: Styles) -> Iterator[list[Span]]:
@@ -111,11 +138,3 @@ def styled(rows: Rows, styles: Styles) -> Iterator[list[Span]]:
             yield list(zip(row, styles or ("",) * len(row), strict=True))
         else:
             yield [(entry, styles.get(entry, "")) for entry in row]
-
-
-def is_code(block: Grid) -> bool:
-    """Whether a grid is lines of code alone: what has a name or stands beside them is empty."""
-    styles = block.styles
-    return (
-        isinstance(styles, Sequence) and styles[-1:] == ("code",) and not any("".join(row[:-1]) for row in block.rows)
-    )

@@ -7,7 +7,7 @@
 import re
 from collections.abc import Iterator
 
-from nceref.output.html import Markup, element, escape, join
+from nceref.output.html_elements import Markup, element, escape, join
 from nceref.output.streams import GREEK
 
 _LETTERS = {name: letter for letter, name in GREEK.items()}

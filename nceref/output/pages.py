@@ -6,7 +6,11 @@ from nceref.output.blocks import Block, Formula, Grid, Heading, Layout, Math, Pa
 from nceref.output.layout import GAP, WIDTH, Span
 from nceref.output.text import harmless
 
-__all__ = ["GAP", "WIDTH", "Math", "Page", "joined", "with_spaces"]
+__all__ = ["FORMS", "GAP", "WIDTH", "Math", "Page", "joined", "with_spaces"]
+
+
+FORMS = ("markdown", "html", "latex")
+"""The forms of a page other than text."""
 
 
 class Page:
@@ -59,7 +63,8 @@ class Page:
         """
         from nceref.output.formats import html, latex, markdown
 
-        return {"markdown": markdown.markdown, "html": html.html, "latex": latex.latex}[form](self.blocks)
+        writers = (markdown.markdown, html.html, latex.latex)
+        return dict(zip(FORMS, writers, strict=True))[form](self.blocks)
 
     def heading(self, title: str, level: int = 2, style: str = "bold") -> None:
         """Add a heading; one that begins with a line end has an empty line above it."""

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nceref.output.html import Markup, element, join, link
+from nceref.output.html_elements import Markup, element, join, link
 
 HEIGHT = 128
 NARROWEST = 220

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from nceref.output.markdown import typeset
+from nceref.output.markdown_parts import typeset
 from nceref.theory.verdicts import Verdict
 
 LOGARITHMIC, NORMAL = "logarithmically", "normal"

@@ -7,7 +7,7 @@ from textwrap import wrap
 from typing import Any
 
 from nceref.errors import DeclarationError, InputError
-from nceref.output.pages import WIDTH, Math, Page
+from nceref.output.pages import FORMS, WIDTH, Math, Page
 from nceref.registry import discover, pick
 from nceref.theory.chain import BrokenError, Chain, Step, equal, index_ranges
 from nceref.theory.proofs import prove
@@ -65,10 +65,6 @@ def follow(derivation: Derivation) -> tuple[Chain, tuple[str, ...]]:
     return chain, tuple(notes)
 
 
-FORMS = ("text", "markdown", "html", "latex", "ascii")
-"""The forms in which a derivation is written; the last is text in plain letters."""
-
-
 def render(derivation: Derivation, form: str = "text", width: int = WIDTH) -> str:
     """Check every step of a derivation, then write it out as a string that ends in a newline.
 
@@ -77,8 +73,8 @@ def render(derivation: Derivation, form: str = "text", width: int = WIDTH) -> st
     document. Text has lines of `width` columns, at least 40; the others have lines of any length. Raises
     `DeclarationError` if a step does not follow, and `InputError` for another form.
     """
-    if form not in FORMS:
-        msg = f"`form` must be one of {', '.join(map(repr, FORMS))}, got {form!r}"
+    if form not in (known := ("text", "ascii", *FORMS)):
+        msg = f"`form` must be one of {', '.join(map(repr, known))}, got {form!r}"
         raise InputError(msg)
     page = page_of(derivation, unicode=form != "ascii")
     return page.text(width=width) if form in ("text", "ascii") else page.written(form)

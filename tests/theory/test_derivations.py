@@ -17,6 +17,7 @@ from sweep import sweep
 
 from nceref import losses
 from nceref.errors import DeclarationError, InputError
+from nceref.output.pages import FORMS
 from nceref.theory import derivation as derivations
 from nceref.theory import prove, table_formats
 from nceref.theory.chain import BrokenError, Chain, Name, Step, Use, at_most, concrete, equal, less
@@ -70,7 +71,7 @@ def test_no_line_of_the_text_is_wider_than_the_page(name, width):
 
 
 @sweep("name", NAMES)
-@sweep("form", derivations.FORMS)
+@sweep("form", ("text", "ascii", *FORMS))
 def test_each_form_has_the_title_the_sources_every_rule_and_what_was_checked(name, form):
     derivation, (chain, notes) = get(name), stated(get(name))
     text = page(name, form)
@@ -360,7 +361,7 @@ def test_an_unknown_topic_suggests_near_ones():
 
 
 def test_an_unknown_form_names_the_known_ones():
-    with pytest.raises(InputError, match="'text', 'markdown', 'html', 'latex', 'ascii', got 'csv'"):
+    with pytest.raises(InputError, match="'text', 'ascii', 'markdown', 'html', 'latex', got 'csv'"):
         render(get("paco-extra"), "csv")
 
 

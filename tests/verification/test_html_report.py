@@ -15,7 +15,7 @@ import nceref
 from nceref.cases.corpus.clauses import CLAUSES, clause_of
 from nceref.cases.corpus.geometries import PLACES, SUITES
 from nceref.cases.records import Diagnosis, DiagnosisPart, Result
-from nceref.output.html import LONGEST, join, unbroken
+from nceref.output.html_elements import LONGEST, join, unbroken
 from nceref.output.strip_plot import Mark, axes_of
 from nceref.verification.html.document import LARGEST, MANY, html_of
 from nceref.verification.html.findings import explanation

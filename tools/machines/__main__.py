@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nceref.output.limits import at_most
-from nceref.output.markdown import markdown_table, update_part
+from nceref.output.markdown_parts import markdown_table, update_part
 from tools.machines import functions
 from tools.machines.errors import FORMATS
 from tools.machines.lines import ROOT, Line, State, level_lines, lines, need_two_levels, state

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nceref.cli import claims_page
 from nceref.losses import all_losses
-from nceref.output.markdown import escaped, markdown_table
+from nceref.output.markdown_parts import escaped, markdown_table
 from nceref.spec import Loss
 from nceref.theory import prove
 from nceref.theory.claim import Chapter, Claim

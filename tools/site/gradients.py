@@ -3,7 +3,7 @@
 from functools import cache
 
 from nceref.losses import LossFunction
-from nceref.output.markdown import escaped
+from nceref.output.markdown_parts import escaped
 from nceref.theory.chain import Name, equal
 from nceref.theory.derivation import tex
 from nceref.theory.proofs import prove

@@ -13,7 +13,7 @@ from nceref.checks.situations import Sizes
 from nceref.cli import losses_page
 from nceref.cli.losses_page import call
 from nceref.losses import LossFunction
-from nceref.output.markdown import escaped, markdown_table
+from nceref.output.markdown_parts import escaped, markdown_table
 from nceref.spec import Array, Choice, Scalar
 from nceref.theory.tables import conventions
 from tools.site import gradients, released

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from nceref.losses import LossFunction
-from nceref.output.markdown import escaped, markdown_table
+from nceref.output.markdown_parts import escaped, markdown_table
 from nceref.targets.peers.peer import PeerTarget, get, peers
 from nceref.verification.audit.audit import command_of, is_on_ranks, known
 

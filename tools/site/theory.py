@@ -1,6 +1,6 @@
 """The pages of derivations and of published tables."""
 
-from nceref.output.markdown import escaped
+from nceref.output.markdown_parts import escaped
 from nceref.registry import discover
 from nceref.theory import derivation, table_formats
 from nceref.theory.derivation import Derivation

@@ -1,11 +1,12 @@
 """A page as an HTML document in one file that loads nothing."""
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
-from nceref.output import html as elements
-from nceref.output.blocks import Block, Formula, Grid, Heading, Math, Paragraph, Table, is_code, merged, styled
-from nceref.output.html import Markup, document, element, join, row
+from nceref.output import html_elements as elements
+from nceref.output.blocks import Block, Entries, Formula, Heading, Math, Paragraph, Part, Table, parts
+from nceref.output.html_elements import Markup, document, element, join, row
 from nceref.output.layout import Span
 from nceref.output.mathml import formula
 
@@ -16,12 +17,12 @@ _COLUMNS = 100
 
 def html(blocks: Iterable[Block]) -> str:
     """The document; its title is the first heading."""
-    shown = merged(blocks)
+    shown = parts(blocks)
     titles = [_text(block.spans) for block in shown if isinstance(block, Heading)]
-    return document(next(iter(titles), "nceref"), join(map(_block, shown)))
+    return document(next(iter(titles), "nceref"), join(map(_part, shown)))
 
 
-def _block(block: Block) -> Markup | None:
+def _part(block: Part) -> Markup | None:
     if isinstance(block, Heading):
         return element(f"h{block.level}", _text(block.spans))
     if isinstance(block, Paragraph):
@@ -29,8 +30,8 @@ def _block(block: Block) -> Markup | None:
     if isinstance(block, Formula):
         text = block.text(_COLUMNS)
         return _verbatim(text) if "\n" in text else element("p", formula(text))
-    if isinstance(block, Grid):
-        return _grid(block)
+    if isinstance(block, Entries):
+        return _entries(block)
     if isinstance(block, Table):
         return _table(block)
     return _verbatim(block.text)
@@ -55,15 +56,15 @@ def _verbatim(text: str) -> Markup:
     return element("pre", element("code", text.strip("\n")))
 
 
-def _grid(block: Grid) -> Markup:
+def _entries(block: Entries) -> Markup:
     """Names with what is said of them, paragraphs, or a table, by the number of columns."""
-    count = max(map(len, block.rows), default=0)
-    if is_code(block):
-        return _verbatim("\n".join(row[-1] for row in block.rows))
+    count = len(block.rows[0])
+    if block.is_code:
+        return _verbatim("\n".join(row[-1][0] for row in block.rows))
     if block.stacked or count == 1:
-        return join(element("p", " ".join(filter(None, row))) for row in block.rows)
+        return join(element("p", join(map(_span, filter(itemgetter(0), row)), " ")) for row in block.rows)
     entries: list[list[Any]] = []
-    for line in styled(block.rows, block.styles):
+    for line in block.rows:
         first, *others = (_span(span) for span in line)
         if first or not entries:
             entries.append([first, *others])

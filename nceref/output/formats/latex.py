@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from nceref.output.blocks import Block, Formula, Grid, Heading, Math, Paragraph, Table, is_code, merged, styled
+from nceref.output.blocks import Block, Entries, Formula, Heading, Math, Paragraph, Part, Table, parts
 from nceref.output.layout import Span
 from nceref.output.streams import GREEK
 
@@ -63,7 +63,7 @@ _SIGNS |= {"−": "$-$"}
 
 def latex(blocks: Iterable[Block]) -> str:
     """Blocks below one another; comments at the beginning name the packages that they need."""
-    lines = [line for block in merged(blocks) for line in ["", *_block(block)]]
+    lines = [line for part in parts(blocks) for line in ["", *_part(part)]]
     packages = dict.fromkeys(line for line in lines if line.startswith(_PACKAGE))
     amsmath = [f"{_PACKAGE}amsmath}}"] if any("align*" in line for line in lines) else []
     return "\n".join([*amsmath, *packages, *(line for line in lines if line not in packages)]).lstrip("\n") + "\n"
@@ -73,7 +73,7 @@ _PACKAGE = r"% \usepackage{"
 _LEVELS = {1: "section*", 2: "subsection*"}
 
 
-def _block(block: Block) -> list[str]:
+def _part(block: Part) -> list[str]:
     if isinstance(block, Heading):
         title = plain("".join(text for text, _ in block.spans))
         return [rf"\{_LEVELS.get(block.level, 'paragraph')}{{{title}}}"]
@@ -81,8 +81,8 @@ def _block(block: Block) -> list[str]:
         return ["".join(map(_span, block.spans))] if block.wrap else _verbatim("".join(span[0] for span in block.spans))
     if isinstance(block, Formula):
         return [r"\begin{align*}", *(f"  {line}" for line in block.latex.splitlines()), r"\end{align*}"]
-    if isinstance(block, Grid):
-        return _grid(block)
+    if isinstance(block, Entries):
+        return _entries(block)
     if isinstance(block, Table):
         return tabulated(block.header[0] if block.header else (), block.rows) if block.rows else []
     return _verbatim(block.text)
@@ -99,21 +99,24 @@ def _span(span: Span | Math) -> str:
 
 
 def _verbatim(text: str) -> list[str]:
-    return [r"\begin{verbatim}", *(line.rstrip() for line in text.strip("\n").splitlines()), r"\end{verbatim}"]
+    # Nothing else ends it.
+    lines = text.replace(r"\end{verbatim}", r"\end {verbatim}").strip("\n").splitlines()
+    return [r"\begin{verbatim}", *map(str.rstrip, lines), r"\end{verbatim}"]
 
 
-def _grid(block: Grid) -> list[str]:
+def _entries(block: Entries) -> list[str]:
     """Names with what is said of them, or paragraphs where there are no names."""
-    if is_code(block):
-        return _verbatim("\n".join(row[-1] for row in block.rows))
+    if block.is_code:
+        return _verbatim("\n".join(row[-1][0] for row in block.rows))
     lines: list[str] = []
-    for (first, style), *others in styled(block.rows, block.styles):
+    named = bool(block.rows[0][0][0]) and len(block.rows[0]) > 1
+    for (first, style), *others in block.rows:
         rest = ", ".join(_span(each) for each in others if each[0])
         if first and others:
-            lines += [r"\begin{description}"] * (not lines) + [rf"\item[{{{plain(first)}}}] {rest}"]
+            lines += [r"\begin{description}"] * (named and not lines) + [rf"\item[{{{plain(first)}}}] {rest}"]
         else:
-            lines += [f"{_span((first, style))}{rest}", ""]
-    return [*lines, r"\end{description}"] if lines[:1] == [r"\begin{description}"] else lines
+            lines += [*([""] if lines and not named else []), f"{_span((first, style))}{rest}"]
+    return [*lines, r"\end{description}"] if named else lines
 
 
 def tabulated(header: Sequence[str], body: Sequence[Sequence[str]], caption: str = "", label: str = "") -> list[str]:

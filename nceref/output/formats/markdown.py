@@ -3,17 +3,17 @@
 from collections.abc import Iterable, Iterator
 from textwrap import dedent
 
-from nceref.output.blocks import Block, Formula, Grid, Heading, Math, Paragraph, Table, is_code, merged, styled
+from nceref.output.blocks import Block, Entries, Formula, Heading, Math, Paragraph, Part, Table, parts
 from nceref.output.layout import Span
-from nceref.output.markdown import code, escaped, markdown_table
+from nceref.output.markdown_parts import code, escaped, markdown_table, ticks_around
 
 
 def markdown(blocks: Iterable[Block]) -> str:
     """Blocks below one another; it ends in a newline."""
-    return "\n\n".join(filter(None, map(_block, merged(blocks)))) + "\n"
+    return "\n\n".join(filter(None, map(_part, parts(blocks)))) + "\n"
 
 
-def _block(block: Block) -> str:
+def _part(block: Part) -> str:
     if isinstance(block, Heading):
         return f"{'#' * block.level} {escaped(_line(''.join(text for text, _ in block.spans)))}"
     if isinstance(block, Paragraph):
@@ -22,8 +22,9 @@ def _block(block: Block) -> str:
     if isinstance(block, Formula):
         inner = f"\\begin{{aligned}}\n{block.latex}\n\\end{{aligned}}" if "&" in block.latex else block.latex
         return f"$$\n{inner}\n$$"
-    if isinstance(block, Grid):
-        return _fenced("\n".join(row[-1] for row in block.rows)) if is_code(block) else "\n".join(_items(block)).strip()
+    if isinstance(block, Entries):
+        code_alone = "\n".join(row[-1][0] for row in block.rows)
+        return _fenced(code_alone) if block.is_code else "\n".join(_items(block)).strip()
     if isinstance(block, Table):
         return _table(block)
     return _fenced(block.text)
@@ -45,13 +46,14 @@ def _plain(span: Span | Math) -> str:
 
 
 def _fenced(text: str) -> str:
-    return "\n".join(["```text", *map(str.rstrip, dedent(text).strip("\n").splitlines()), "```"])
+    fence = ticks_around(text, 3)
+    return "\n".join([f"{fence}text", *map(str.rstrip, dedent(text).strip("\n").splitlines()), fence])
 
 
-def _items(block: Grid) -> Iterator[str]:
+def _items(block: Entries) -> Iterator[str]:
     """An item for each row with a name; what stands below an empty name belongs to the item above."""
     inside = False
-    for (first, style), *others in styled(block.rows, block.styles):
+    for (first, style), *others in block.rows:
         rest = ", ".join(_span((_line(text), own)) for text, own in others if text)
         name = _line(first)
         if first in ("-", "") or not others:

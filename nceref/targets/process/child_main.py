@@ -83,9 +83,9 @@ class Answers:
         request = messages.load_request(message)
         _add_to_path(request.text)
         if "store" in request.group:
-            from nceref.targets.process import group
+            from nceref.targets.process import rank_group
 
-            group.join(request.group)
+            rank_group.join(request.group)
         place = jax.place(request.group) if "axis" in request.group else request.group
         place = {name: x for name, x in place.items() if name in ("rank", "world_size")}
         self._target = load.resolve_target(request.text, request.loss, place=place, **request.options)
@@ -143,7 +143,7 @@ def _listen(requests: int, replies: int, inbox: "queue.Queue[Message]") -> None:
 
 
 def _where() -> str:
-    from nceref.targets.process.group import waiting_in
+    from nceref.targets.process.rank_group import waiting_in
 
     return waiting_in(sys._current_frames().get(threading.main_thread().ident or 0))
 

@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Any
 
 from nceref.output.files import replace
-from nceref.output.markdown import markdown_table
+from nceref.output.markdown_parts import markdown_table
 from nceref.output.pages import GAP, Page
 from nceref.output.words import counted
 from nceref.targets.peers.peer import get

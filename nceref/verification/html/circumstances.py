@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from nceref.cases.records import Result
-from nceref.output.html import Markup, element, escape, row, table
+from nceref.output.html_elements import Markup, element, escape, row, table
 from nceref.output.strip_plot import power
 from nceref.output.words import counted
 from nceref.verification.html.cases import cases_of, counted_results, is_compared, quantity_name

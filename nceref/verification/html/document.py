@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from nceref.output.html import Anchors, Markup, document, element, join, link, row, table
+from nceref.output.html_elements import Anchors, Markup, document, element, join, link, row, table
 from nceref.verification.html import cases, circumstances
 from nceref.verification.html.findings import VERDICTS, explanation, first_screen, further_findings, search_ended
 from nceref.verification.html.view import Detail, ReportView, capital

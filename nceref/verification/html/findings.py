@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from nceref.cases.records import Diagnosis
 from nceref.losses import all_losses
-from nceref.output.html import Markup, element, join, thread, unbroken
+from nceref.output.html_elements import Markup, element, join, thread, unbroken
 from nceref.output.mathml import formula
 from nceref.output.strip_plot import power
 from nceref.verification.html.view import FAILING, ReportView, capital, largest

@@ -7,7 +7,7 @@ from typing import Any
 
 from nceref.cases.judge import of_bound
 from nceref.cases.records import Result
-from nceref.output.html import Anchors, Markup, element, shortened, unbroken
+from nceref.output.html_elements import Anchors, Markup, element, shortened, unbroken
 from nceref.output.strip_plot import power
 from nceref.verification.report_data import ReportData
 

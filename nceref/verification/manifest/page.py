@@ -6,8 +6,8 @@ from types import MappingProxyType
 from typing import Any
 
 from nceref import __version__
-from nceref.output.html import element, escape
-from nceref.output.markdown import escaped, markdown_table
+from nceref.output.html_elements import element, escape
+from nceref.output.markdown_parts import escaped, markdown_table
 from nceref.output.pages import Page
 from nceref.output.text import harmless
 from nceref.output.words import as_code, counted

@@ -63,8 +63,13 @@ def escaped(text: str) -> str:
 _MARKUP = re.compile(r"[\\`*{}\[\]$~]|<(?=[A-Za-z/!?])|^(?:[#>]|[-+](?= ))|(?<!\w)_|_(?!\w)", re.MULTILINE)
 
 
+def ticks_around(text: str, least: int = 1) -> str:
+    """Backticks, `least` or more, of which the text has not so many in a row."""
+    return "`" * max(least, 1 + max(map(len, re.findall("`+", text)), default=0))
+
+
 def code(text: str) -> str:
     """Text as code in a line, whatever stands in it."""
-    ticks = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    ticks = ticks_around(text)
     pad = " " * (text[:1] == "`" or text[-1:] == "`")
     return f"{ticks}{pad}{text}{pad}{ticks}"

@@ -1,6 +1,6 @@
 """Tables in GitHub Markdown."""
 
-from nceref.output.markdown import markdown_table
+from nceref.output.markdown_parts import markdown_table
 
 
 def test_a_table_has_a_line_of_sides_and_escapes_bars():

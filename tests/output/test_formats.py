@@ -1,0 +1,128 @@
+"""One page with every kind of block, in each format; what others wrote is escaped in all of them."""
+
+import re
+
+from theory import latex
+
+from nceref.output.pages import Math, Page
+
+
+def page():
+    shown = Page()
+    shown.heading("A loss_of two", 1)
+    shown.print("With ", Math("τ > 0", r"\tau > 0"), ("bold", "bold"), " words and a <b> & 50 %.")
+    shown.print()
+    shown.grid([("yours", "L = 2 s_i")], 9, styles=("", "code"))
+    shown.grid([("fix", "Halve it.")], 9)
+    shown.grid([("", "It is read twice.")], 9)
+    shown.heading("\nNumbers")
+    shown.table([("dcl", "1.5"), ("a|b", "2")], header=[("loss", "value")], right=(False, True))
+    shown.formula("L &= 2", lambda _: "L = 2", indent=2)
+    shown.print("  nceref verify f.py:f", wrap=False)
+    shown.grid([("", "dL/ds = 2,"), ("", "s = 1")], 0, styles=("", "code"))
+    return shown
+
+
+MARKDOWN = """\
+# A loss_of two
+
+With $\\tau > 0$**bold** words and a \\<b> & 50 %.
+
+- **yours**: `L = 2 s_i`
+- **fix**: Halve it.
+  It is read twice.
+
+## Numbers
+
+| loss | value |
+| --- | ---: |
+| dcl | 1.5 |
+| a\\|b | 2 |
+
+$$
+\\begin{aligned}
+L &= 2
+\\end{aligned}
+$$
+
+```text
+nceref verify f.py:f
+```
+
+```text
+dL/ds = 2,
+s = 1
+```
+"""
+LATEX = r"""% \usepackage{amsmath}
+
+\section*{A loss\_of two}
+
+With $\tau > 0$\textbf{bold} words and a $<$b$>$ \& 50 \%.
+
+\begin{description}
+\item[{yours}] \texttt{L = 2 s\_i}
+\item[{fix}] Halve it.
+It is read twice.
+\end{description}
+
+\subsection*{Numbers}
+
+\begin{center}
+\small\setlength{\tabcolsep}{3pt}
+\begin{tabular}{@{}lr@{}}
+\hline
+loss & value \\
+\hline
+dcl & 1.5 \\
+a$|$b & 2 \\
+\hline
+\end{tabular}
+\end{center}
+
+\begin{align*}
+  L &= 2
+\end{align*}
+
+\begin{verbatim}
+  nceref verify f.py:f
+\end{verbatim}
+
+\begin{verbatim}
+dL/ds = 2,
+s = 1
+\end{verbatim}
+"""
+HTML = (
+    "<h1>A loss_of two</h1>",
+    "<strong>bold</strong> words and a &lt;b&gt; &amp; 50 %.</p>",
+    '<dl class="wide"><dt>yours</dt><dd><code>L = 2 s_i</code></dd>'
+    "<dt>fix</dt><dd>Halve it.<br>It is read twice.</dd></dl>",
+    '<h2>Numbers</h2><div class="scroll" tabindex="0"><table><thead><tr><th scope="col">loss</th>',
+    '<tr><th scope="row">a|b</th><td>2</td></tr>',
+    "<pre><code>nceref verify f.py:f</code></pre><pre><code>dL/ds = 2,\ns = 1</code></pre>",
+)
+
+
+def test_each_format_of_every_kind_of_block():
+    assert page().written("markdown") == MARKDOWN
+    assert page().written("latex") == LATEX
+    document = page().written("html")
+    assert [part for part in HTML if part not in document] == []
+
+
+def test_text_of_others_is_escaped_in_every_format():
+    evil = "<script>x</script>\x1b[31m ![a](b) $d$ \\input{e} | \u202e # _f_"
+    shown = Page()
+    shown.heading(evil, 1)
+    shown.print(evil, ("`" + evil, "code"))
+    shown.grid([(evil, evil)], 4)
+    shown.table([(evil,)], header=[(evil,)])
+    shown.print(f"```\n\\end{{verbatim}} {evil}", wrap=False)
+    for form in ("markdown", "latex", "html"):
+        assert shown.written(form).replace("\n", "").isprintable()
+    assert "<script" not in shown.written("html")
+    assert latex.faults(shown.written("latex")) == []
+    outside = re.sub(r"(`+)text.*?\1|``.*?``", "", shown.written("markdown"), flags=re.DOTALL)
+    assert outside.count("script") == 12
+    assert not re.search(r"(?<!\\)(<script|\[a|\$d|_f)", outside)
