@@ -54,11 +54,16 @@ class Factor:
         return np.where(parts_of_rows(n).get(self.rows, np.zeros(n, dtype=bool)), factor, 1.0)
 
     def __str__(self) -> str:
-        number = recognized(self.constant)[1]
+        number, _, divisor = recognized(self.constant)[1].partition("/")
         above = [_power(symbol, power) for symbol, power in self.powers if power > 0]
-        below = [_power(symbol, -power) for symbol, power in self.powers if power < 0]
+        below = [divisor] * bool(divisor) + [_power(symbol, -power) for symbol, power in self.powers if power < 0]
         over = f"{' '.join(([number] if number != '1' or not above else []) + above)}"
-        return f"{over}/{'/'.join(below)}" if below else over
+        return over if not below else f"{over}/{below[0]}" if len(below) == 1 else f"{over}/({' '.join(below)})"
+
+    @property
+    def inverse(self) -> "Factor":
+        """What takes it away again."""
+        return Factor(1 / self.constant, tuple((symbol, -power) for symbol, power in self.powers), self.rows)
 
 
 LENGTH = "|x|"

@@ -11,8 +11,11 @@ from nceref.diagnosis.gaps import listed
 from nceref.diagnosis.gradient_fit import EVERY, OF_VARIANT, Factor, GradientFit
 from nceref.diagnosis.options import Option
 
-WORDED = frozenset({"gradient-parts-scaled", "gradient-constant-factor", OF_VARIANT})
+FLIPPED = "gradient-sign-flipped"
+WORDED = frozenset({"gradient-parts-scaled", "gradient-constant-factor", FLIPPED, OF_VARIANT})
 """Conventions whose remedy depends on what is done to the gradient."""
+_SYMBOLS = {"N": "samples", "S": "the logit scale", "|x|": "the length of each row"}
+"""What a factor is made of, but for T, the temperature."""
 _WEIGHTED = "the rows weighted by "
 _TRANSPOSE = "Transpose the gradient by the similarities for the candidates, and not for the anchors."
 _MAXIMUM = "Let the gradient pass through the maximum in both places, or in none."
@@ -72,7 +75,7 @@ def _of_option(option: Option) -> tuple[str, str]:
         return f"the gradient is that with {CONVENTIONS[option.id].phrase}", CONVENTIONS[option.id].fix
     derive = "Derive the gradient from the formula of the value."
     if not option.value:
-        return "the gradient is that of the reference, not of this value", derive
+        return "the gradient is otherwise that of the reference", "Leave the rest of the gradient as it is."
     setting = ", ".join(o.setting for o in option.value if o.setting)
     phrases = listed([CONVENTIONS[o.id].phrase for o in option.value])
     said = f"the gradient is that of the loss with {phrases}{f' ({setting})' if setting else ''}"
@@ -101,12 +104,13 @@ def _patterns(edge: str, factor: Factor, usual: Mapping[str, float]) -> tuple[st
         return f"a gradient passes through @{times}; none should", "Detach @."
     what = f"{'of' if is_input else 'through'} @"
     if factor == Factor(-1.0):
-        return f"the gradient {what} has the other sign", f"Turn the sign of the gradient {what}."
-    said = f"the gradient {what} is {factor} times what it should be{rows}"
-    return (
-        said,
-        f"Divide the gradient {what}{rows} by {factor}: look for a factor that value and gradient do not share.",
-    )
+        flipped = CONVENTIONS[FLIPPED].fix if edge == EVERY else f"Turn the sign of the gradient {what}."
+        return f"the gradient {what} has the other sign", flipped
+    meant = "; ".join(f"{symbol}: {words}" for symbol, words in _SYMBOLS.items() if symbol in str(factor))
+    said = f"the gradient {what} is {factor} times what it should be{rows}{f' ({meant})' * bool(meant)}"
+    mend = f"Multiply @ by {factor.inverse}" if str(factor).startswith("1/") else f"Divide @ by {factor}"
+    mend = mend.replace("@", f"the gradient {what}{rows}", 1)
+    return said, f"{mend}: look for a factor that value and gradient do not share."
 
 
 def right_ones(plain: GradientFit, misfits: Mapping[int, float]) -> Iterator[DiagnosisPart]:

@@ -72,9 +72,21 @@ def with_gradients(explanation: Explanation, analyses: list[CaseAnalysis]) -> li
             return []
     if worst <= 1:
         return [replace(explanation, residual=max(explanation.residual, worst))] if explanation.options else []
+    own = GradientFit((), judged)
+    # The value alone differs: what its conventions do to a gradient is not to be undone.
+    if explanation.value_options and own.worst() <= 1 and _bits(own, fit) >= EVIDENCE:
+        return [replace(explanation, gradient_words=(_RIGHT,), remedy=_AS_IT_IS, holds=_is_the_reference)]
     # Of numbers near the end of the range squares are infinite.
     with np.errstate(all="ignore"):
         return list(_Search(explanation, fit, analyses).found())
+
+
+_RIGHT = DiagnosisPart("the gradient is that of the reference, as it should be", role="right")
+_AS_IT_IS = "Leave the gradient as it is: it is right."
+
+
+def _is_the_reference(judged: list[JudgedGradient]) -> bool:
+    return GradientFit((), judged).worst() <= 1
 
 
 def gradients_hold(explanation: Explanation, analyses: list[CaseAnalysis]) -> bool:

@@ -35,7 +35,7 @@ def troubles(observations: Sequence[Observation]) -> tuple[Diagnosis, ...]:
 _NAMES = {
     "breaks-protocol": "breaks the protocol",
     "not-a-number-type": "returns something else than numbers",
-    "wrong-shape": "returns another number of numbers",
+    "wrong-shape": "returns what has another shape",
 }
 """What has one cause, however it is said of each case."""
 

@@ -45,8 +45,9 @@ _KEPT = tuple(
 def called_wrongly(results: Sequence[Result]) -> bool:
     """Whether no case was answered, by a target that ends each call by itself."""
     errors = [r for r in results if r.status == "error"]
-    # Rows in place of one number are no other call, and the sentence about them has the remedy.
-    return any(r.quantity in _CALLED_WRONGLY for r in errors) and not any(ROWS in r.why for r in errors)
+    # Rows in place of one number, or gradients that are no gradients of the inputs, come of no other call.
+    own = (ROWS, "returns a gradient")
+    return any(r.quantity in _CALLED_WRONGLY for r in errors) and not any(why in r.why for r in errors for why in own)
 
 
 def adapted(request: Request, search: Search, child: Any = None) -> str:

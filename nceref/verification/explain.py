@@ -203,7 +203,9 @@ def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagno
         return alone
     identities = [r for r in failing.results if r.quantity.startswith("identity.")]
     if request.is_the_loss:
-        return (*diagnose(failing.observations, identities, calls), *modes)
+        found = diagnose(failing.observations, identities, calls)
+        # Of a target that answers otherwise each time, a way of calling shows nothing.
+        return found if any(d.id == "not-repeatable" for d in found) else (*found, *modes)
     as_it_is = replace(request, intended={}, reference=None)
     plain = {p.id: p for p in probes_of(as_it_is, failing.setup, failing.fixed, failing.forms)}
     unaltered = [Observation(plain[o.probe.id], o.outcome) for o in failing.observations if not o.probe.skip]
@@ -231,11 +233,11 @@ def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagno
         known = (_against_loss(replace(d, fix="", intend=""), request.loss.name) for d in plainly)
         return (*known, *modes)
     meant = {text.partition("=")[0] for text in request.intended.values()}
-    found = [_without(each, meant) for each in diagnose(unaltered, identities, calls)]
+    unmeant = [_without(each, meant) for each in diagnose(unaltered, identities, calls)]
     if request.about.get("against"):
         # There, the reference is the older program.
-        found = [_against_loss(each, request.loss.name) for each in found]
-    return (*found, *modes)
+        unmeant = [_against_loss(each, request.loss.name) for each in unmeant]
+    return (*unmeant, *modes)
 
 
 def _against_loss(each: Diagnosis, name: str) -> Diagnosis:

@@ -205,11 +205,13 @@ def _answer(tried: tuple[Candidate, ...]) -> str:
 def _summary(candidate: Candidate, first: bool) -> str:
     from nceref.diagnosis.diagnose import EQUALS
 
-    lead = next((d.lead for d in candidate.report.diagnosis), None)
-    # What explains another loss completely is no second answer.
-    if lead is not None and not first and lead.role == "computes" and lead.text.startswith(EQUALS):
+    found = next(iter(candidate.report.diagnosis), None)
+    lead = None if found is None else found.lead
+    # What explains another loss completely is no second answer; what is wrong beside it is.
+    if found and lead and not first and lead.role == "computes" and lead.text.startswith(EQUALS):
         with_what = lead.text.removeprefix(EQUALS)
-        return f"the same function: {candidate.loss} with {with_what}, {lead.cases.partition(' (')[0]}"
+        same = "the same value" if any(part.role == "wrong" for part in found.parts) else "the same function"
+        return f"{same}: {candidate.loss} with {with_what}, {lead.cases.partition(' (')[0]}"
     return "; ".join(_sentences(candidate.report))
 
 

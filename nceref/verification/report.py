@@ -119,7 +119,14 @@ class Report(ReportData):
 
     def to_markdown(self) -> str:
         """The page of the report in GitHub Markdown, as for an issue or a pull request."""
-        return page_of(self).written("markdown")
+        page, about = page_of(self), self.environment
+        if self.command:
+            page.heading("\nrun it again", style="dim")
+            page.print(self.command, wrap=False)
+        names = ("nceref", "python", "numpy", "torch", "jax", "platform")
+        page.print()
+        page.print(", ".join(f"{name} {about[name]}" for name in names if about.get(name)), style="dim")
+        return page.written("markdown")
 
     def _repr_html_(self) -> str:
         """The outcome in a few lines, for a notebook."""

@@ -336,7 +336,7 @@ def forgetful(z1, z2, temperature, state=[0]):  # noqa: B006 - that is the bug
         (lambda z1, z2, temperature: np.ones(8), "wrong-shape", "choose rows with --set reduction=none"),
         (lambda z1, z2, temperature: (1.0, 0.5), "wrong-shape", "a pair whose second part, a float, is no mapping"),
         (lambda z1, z2, temperature: (1.0, {"q": z1}), "wrong-shape", "a gradient named 'q'; the inputs are "),
-        (lambda z1, z2, temperature: (1.0, [z1[:1]]), "wrong-shape", "`z1` has shape (1, 3), but the input has (4, 3)"),
+        (lambda z1, z2, temperature: (1.0, [z1[:1]]), "wrong-shape", "`z1` with the shape (1, 3), but the input"),
         (lambda z1, z2, temperature: (1.0, [0] * 4), "wrong-shape", "returns 4 gradients, but has 3 inputs"),
         (lambda z1, z2, temperature: None, "not-a-number-type", "returns a NoneType, None, instead of a number"),
         (lambda z1, z2, temperature: 1j, "not-a-number-type", "entries of type complex128 instead of real numbers"),

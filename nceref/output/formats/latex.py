@@ -113,7 +113,9 @@ def _entries(block: Entries) -> list[str]:
     for (first, style), *others in block.rows:
         rest = ", ".join(_span(each) for each in others if each[0])
         if first and others:
-            lines += [r"\begin{description}"] * (named and not lines) + [rf"\item[{{{plain(first)}}}] {rest}"]
+            lines += [r"\begin{description}"] * (named and not lines) + [
+                rf"\item[{{{plain(first) if first != '-' else '--'}}}] {rest}"
+            ]
         else:
             lines += [*([""] if lines and not named else []), f"{_span((first, style))}{rest}"]
     return [*lines, r"\end{description}"] if named else lines
@@ -137,7 +139,8 @@ def tabulated(header: Sequence[str], body: Sequence[Sequence[str]], caption: str
 
 def plain(text: str) -> str:
     """Text in which no letter has a meaning for LaTeX."""
-    return "".join(_SIGNS.get(letter, letter) for letter in " ".join(text.split()))
+    line = " ".join(text.split()).replace("<=", "≤").replace(">=", "≥")
+    return "".join(_SIGNS.get(letter, letter) for letter in line)
 
 
 def _breakable(text: str) -> str:

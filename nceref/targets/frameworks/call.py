@@ -235,9 +235,9 @@ def gradient_of(name: str, array: Any, request: CallRequest) -> Any:
     `array` is what the framework returned, on the CPU. Raises `Trouble` for entries that are no real numbers, and for
     another shape.
     """
-    grad, shape = _numbers(array, f"the gradient of `{name}` has", "fiu"), np.shape(request.inputs[name])
+    grad, shape = _numbers(array, f"returns a gradient of `{name}` with", "fiu"), np.shape(request.inputs[name])
     if grad.shape != shape and not (shape == () and grad.shape == (1,)):
-        msg = f"the gradient of `{name}` has shape {grad.shape}, but the input has {shape}"
+        msg = f"returns a gradient of `{name}` with the shape {grad.shape}, but the input has {shape}"
         raise Trouble(msg, "wrong-shape")
     return grad.astype(np.float64).reshape(shape)[()]
 

@@ -9,6 +9,7 @@ import numpy as np
 from nceref.cases.aliases import match_input
 from nceref.errors import InputError
 from nceref.output.text import class_name, shown
+from nceref.output.words import alike, as_code, did_you_mean
 from nceref.targets.frameworks.call import (
     ARRAY,
     PAIR,
@@ -48,7 +49,7 @@ def _called(target: ResolvedTarget, request: CallRequest, gradients: bool) -> An
     handed = _native(request)
     before = [(name, x, content(x)) for name, x in handed.items() if isinstance(x, ARRAY)]
     returned = target.program(handed, request.reduction, lambda instance: instance)
-    value, grads = returned if isinstance(returned, tuple) and len(returned) == 2 else (_first(returned, request), None)
+    value, grads = returned if _is_pair(returned) else (_first(returned, request), None)
     given = _named(grads, target, request) if gradients and request.mode != "no-grad" else {}
     grads_by_input = {name: gradient_of(name, grad, request) for name, grad in given.items()}
     missing = sorted(n for n in request.differentiable if n not in grads_by_input and n not in request.constants)
@@ -67,6 +68,13 @@ def _called(target: ResolvedTarget, request: CallRequest, gradients: bool) -> An
     )
 
 
+def _is_pair(returned: Any) -> bool:
+    """Whether it is a value with gradients; a list of two numbers is rows."""
+    if not isinstance(returned, tuple | list) or len(returned) != 2:
+        return False
+    return isinstance(returned, tuple) or isinstance(returned[1], Mapping)
+
+
 def _first(returned: Any, request: CallRequest) -> Any:
     """The value of a tuple that goes on with a gradient for each input; others as they are."""
     shapes = [np.shape(request.inputs[n]) for n in request.inputs if n in request.differentiable]
@@ -77,6 +85,10 @@ def _first(returned: Any, request: CallRequest) -> Any:
 
 
 def _without_gradients(returned: Any) -> str:
+    # Not every mapping: one of a target's own may have no end.
+    if type(returned) is dict and len(returned) > 1:
+        keys = ", ".join(short(key, 60) for key in [*returned][:4] if type(key) is str)
+        return f"the target returns a mapping with {keys}; gradients are read from a pair {PAIR}"
     if isinstance(returned, tuple) and len(returned) > 2:
         return f"the target returns {len(returned)} values; gradients are read from a pair {PAIR}"
     return "the target returns no gradients"
@@ -127,8 +139,9 @@ def _input_of(key: Any, target: ResolvedTarget, request: CallRequest) -> str:
     text = key if type(key) is str else short(key)
     name = target.names.get(text) or match_input(text, request.differentiable)
     if name is None:
-        inputs = ", ".join(sorted(request.differentiable))
-        msg = f"returns a gradient named {short(text, 60)!r}; the inputs are {inputs}"
+        inputs = sorted(request.differentiable)
+        hint = did_you_mean(alike(text, inputs), as_code) or f"the inputs are {', '.join(inputs)}"
+        msg = f"returns a gradient named {short(text, 60)!r}; {hint}"
         raise Trouble(msg, "wrong-shape")
     return name
 
