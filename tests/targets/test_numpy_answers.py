@@ -1,4 +1,4 @@
-"""Answers of NumPy targets: a list is a pair where its second part is a mapping, and other forms are told what is read."""
+"""Answers of NumPy targets: a list may be a pair, and other forms are told what is read."""
 
 import numpy as np
 import pytest
