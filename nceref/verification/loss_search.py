@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 from nceref.cases.records import Diagnosis
@@ -157,16 +157,22 @@ class LossSearch:
         `formats` all of them are judged where a trial is right, and else the first.
         """
         made: list[Candidate] = []
-        named = {trial.loss: is_named_after(self.name, trial.loss) for trial in trials}
-        alike = {trial.loss: trial.right or is_one_convention(trial.observations) for trial in trials}
-        near = sorted(trials, key=lambda trial: (not named[trial.loss], not alike[trial.loss], trial.spread))
-        for trial in near[:_NEAREST]:
+        for trial in islice(self._nearest(trials), _NEAREST):
             # What is right in this format may be wrong in the others.
             how = {"dtype": formats if trial.right else formats[:1]} if formats else {}
             made.append(Candidate(trial.loss, self.verified(trial, **how), trial.options))
             if made[-1].is_known:
                 break
         return sorted(made, key=lambda candidate: candidate.distance)
+
+    def _nearest(self, trials: Sequence[Trial]) -> Iterator[Trial]:
+        """The trials in the order of `explained`; those behind the target's own loss are compared only if asked for."""
+        named = [trial for trial in trials if is_named_after(self.name, trial.loss)]
+        for group in (named, [trial for trial in trials if trial not in named]):
+            if len(group) < 2:
+                yield from group
+            else:
+                yield from sorted(group, key=lambda t: (not (t.right or is_one_convention(t.observations)), t.spread))
 
     def verified(self, trial: Any, **how: Any) -> Report:
         """The report of the target with the loss and options of a trial, and others of `verify_with`."""

@@ -17,7 +17,6 @@ from nceref.targets.search import NoCallsLeft, Search
 
 CASES = 3
 """Of a trial: a loss that is another one differs on the first that has several rows."""
-Array = Any
 REFUSED, CALLED, RUNS, RIGHT = range(4)
 """How far a trial came."""
 WAYS: Mapping[str, str] = {"call": '--call "{}"', "framework": "--framework {}"}
