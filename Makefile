@@ -50,7 +50,7 @@ AXE := 4.14.1
 #:   score-distributed  measure it on programs of several ranks, in PyTorch
 #:   score-gradients    measure it on programs with gradients of their own, in NumPy, PyTorch and JAX
 #:   score-left-out     measure it on known bugs, each without its right diagnosis
-#:   snapshot           judge a tenth of all programs, and compare verdicts, ids and counts with stored ones; snapshot-all: all;
+#:   snapshot           judge one in 31 of all programs, and compare verdicts, ids and counts with stored ones; snapshot-all: all;
 #:                      snapshot-peers: released packages, and ratios of times and memory to those of PyTorch
 #:   audit              judge released packages, and rewrite docs/audit.md
 #:
@@ -104,9 +104,10 @@ score-gradients: $(VENV)/installed-peers
 score-left-out: $(VENV)/installed
 	$(BIN)/nceref mutants score --leave-one-out --dtype float64
 
-# A tenth of the programs of both catalogues and of reports with options; all of them take half an hour.
+# Some of the programs of both catalogues and of reports with options, in either format: an even number would draw one
+# format alone. All of them take half an hour.
 snapshot: $(VENV)/installed
-	$(BIN)/python -m tools.snapshot --share 10
+	$(BIN)/python -m tools.snapshot --share 31
 
 snapshot-all: $(VENV)/installed
 	$(BIN)/python -m tools.snapshot --sentences
@@ -213,7 +214,8 @@ test-site: $(VENV)/installed-site
 	npm install --silent --no-save --prefix $(VENV) katex@$(KATEX) axe-core@$(AXE) || echo "npm is missing: accessibility is not tested"
 	$(BIN)/python -m pytest tests/site
 
-# What the tests judge programs by (tests/data/references.npz), from the formulas; `make test` computes one of each loss.
+# What the tests judge programs by (tests/data/references.npz), from the formulas. `make test` computes one of each loss,
+# and refuses those whose formula or case is no longer what they were computed from.
 references-check: $(VENV)/installed-test
 	$(BIN)/python tests/checks/frozen_references.py check
 

@@ -1,7 +1,7 @@
 """Verdicts, ids, exit codes and counts of the verifier, compared with stored ones.
 
 ``python -m tools.snapshot`` judges the programs of both catalogues, ``packages`` the released packages that are
-installed, ``--share 10`` every tenth, ``--write`` stores what it measured. Facts stand in ``tests/data/snapshot.jsonl``
+installed, ``--share 31`` one in 31, ``--write`` stores what it measured. Facts stand in ``tests/data/snapshot.jsonl``
 and sentences in ``tests/data/snapshot-sentences.jsonl``, so that a change of words is a change of the second file
 alone. Outcomes of hostile targets stand in ``tests/data/hostile.jsonl``, which their tests compare.
 """
@@ -143,7 +143,7 @@ def differences(before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
 
 @click.command(help=__doc__)
 @click.argument("kind", type=click.Choice(tuple(KINDS)), default="programs")
-@click.option("--share", type=click.IntRange(1), default=1, help="Compare every so manieth call only.")
+@click.option("--share", type=click.IntRange(1), default=1, help="Compare one call in so many.")
 @click.option("--sentences", is_flag=True, help="Compare the sentences as well.")
 @click.option("--write", is_flag=True, help="Store what is measured.")
 def main(kind: str, share: int, sentences: bool, write: bool) -> None:

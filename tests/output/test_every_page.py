@@ -131,7 +131,7 @@ def words(text):
 
 
 @sweep("name", PAGES)
-@sweep("width", [40, 60, 80, 200])
+@sweep("width", [40, 60, 80])
 def test_no_line_is_wider_than_the_terminal(name, width):
     shown = Page()
     # What is to be copied stays in one line.
