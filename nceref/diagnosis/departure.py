@@ -89,7 +89,9 @@ def _sizes(failing: dict[str, list[Observation]], judged: Sequence[Observation])
     wrong = {id(o) for each in failing.values() for o in each}
     hit = {samples(o.probe) for o in judged if id(o) in wrong}
     tried = sorted({samples(o.probe) for o in judged})
-    if len(hit) != 1 or any(id(o) not in wrong for o in judged if samples(o.probe) in hit):
+    there = [o for o in judged if samples(o.probe) in hit]
+    # One case alone may be wrong for another reason than its number of rows.
+    if len(hit) != 1 or len(there) < 2 or any(id(o) not in wrong for o in there):
         return ""
     (n,) = hit
     return f"it shows where N = {n}, and at no other N" if tried[0] < n < tried[-1] else ""

@@ -12,6 +12,7 @@ from nceref.diagnosis.gradient_fit import EVERY, OF_VARIANT, Factor, GradientFit
 from nceref.diagnosis.options import Option
 
 FLIPPED = "gradient-sign-flipped"
+_SCALAR = "scalar-ignored"
 WORDED = frozenset({"gradient-parts-scaled", "gradient-constant-factor", FLIPPED, OF_VARIANT})
 """Conventions whose remedy depends on what is done to the gradient."""
 _SYMBOLS = {"N": "samples", "S": "the logit scale", "|x|": "the length of each row"}
@@ -29,6 +30,10 @@ _OF_ITS_OWN: Mapping[tuple[str, float], tuple[str, str]] = {
         "the gradient of the rows as anchors is G^T C in place of G C (C: the candidates; G: the gradient by the"
         " similarities)",
         _TRANSPOSE,
+    ),
+    ("the mean over the positives", 0.0): (
+        "the gradient by each positive lacks the division by the number of positives of its anchor",
+        "Divide the gradient by each positive by the number of positives of its anchor.",
     ),
     ("the maximum that is subtracted", 1.0): (
         "the gradient passes through the maximum that is subtracted, and not through the same maximum where it is added"
@@ -76,8 +81,11 @@ def _of_option(option: Option) -> tuple[str, str]:
     derive = "Derive the gradient from the formula of the value."
     if not option.value:
         return "the gradient is otherwise that of the reference", "Leave the rest of the gradient as it is."
-    setting = ", ".join(o.setting for o in option.value if o.setting)
-    phrases = listed([CONVENTIONS[o.id].phrase for o in option.value])
+    # A scalar is named by its value alone.
+    setting = ", ".join(o.setting for o in option.value if o.setting and o.id != _SCALAR)
+    phrases = listed(
+        [f"{o.setting} whatever is passed" if o.id == _SCALAR else CONVENTIONS[o.id].phrase for o in option.value]
+    )
     said = f"the gradient is that of the loss with {phrases}{f' ({setting})' if setting else ''}"
     return said, " ".join([derive, "In backward:", *(CONVENTIONS[o.id].fix for o in option.value)])
 

@@ -28,7 +28,7 @@ from nceref.diagnosis.gradient_fit import (
 )
 from nceref.diagnosis.gradient_words import WORDED, in_words, remedies, right_ones
 from nceref.diagnosis.misplaced_gradients import is_misplaced, misplaced
-from nceref.diagnosis.options import Option, options
+from nceref.diagnosis.options import Option, options, usual_numbers
 from nceref.diagnosis.simple_numbers import recognized
 from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.output.limits import of_the_bound
@@ -312,6 +312,7 @@ class _Search:
         own = {o.id for o in self.explanation.options}
         conventions = options(self.failing[0].form.conventions, _SETTINGS)
         yield from (Option(OF_VARIANT, (o,)) for o in conventions if o.axis not in GRADIENT_AXES and o.id not in own)
+        yield from (Option(OF_VARIANT, (o,)) for o in usual_numbers(self.failing[0].probe) if o.id not in own)
         yield from (Option(OF_VARIANT, (Option(id),)) for id in FACTORS if id in self.failing[0].factors)
         if own:
             yield Option(OF_VARIANT, ())

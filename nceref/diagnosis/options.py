@@ -4,7 +4,10 @@ from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
+from nceref.cases.records import Probe
 from nceref.diagnosis.conventions import CONVENTIONS
+from nceref.engine.parameters import INVERSE_TEMPERATURES
+from nceref.spec import Scalar
 
 
 class Option(NamedTuple):
@@ -48,3 +51,16 @@ def options(ids: tuple[str, ...], most: int = 1000) -> Iterator[Option]:
     """
     for id in sorted(set(ids) - LEFT_OUT.get(), key=_RANK.__getitem__):
         yield from (Option(id, value) for value in CONVENTIONS[id].settings[:most])
+
+
+_USUAL_NUMBERS = (0.1, 0.5, 0.2, 0.3, 1.0, 2.0, -10.0, 0.0)
+"""That programs put in the place of a scalar."""
+
+
+def usual_numbers(probe: Probe) -> Iterator[Option]:
+    """One value of a scalar whatever is passed, from those that are usual for it."""
+    for p in probe.loss.parameters:
+        if isinstance(p, Scalar) and p.name not in INVERSE_TEMPERATURES and isinstance(probe.inputs.get(p.name), float):
+            low, high = p.typical
+            numbers = (p.default, *(x for x in _USUAL_NUMBERS if low <= x <= high))
+            yield from (Option("scalar-ignored", (p.name, x)) for x in dict.fromkeys(numbers) if isinstance(x, float))

@@ -59,7 +59,8 @@ def explained(answered: Sequence[Observation], calls: FreshCalls, singly: bool =
 def explained_apart(answered: Sequence[Observation], calls: FreshCalls) -> Tried:
     """What explains all cases but a batch of one, or those that are wrong where others are right.
 
-    `answered`: of the corpus, which nothing explains as a whole.
+    `answered`: of the corpus, which nothing explains as a whole. Of a part of the cases only one convention is looked
+    for: where a program does something else is a change by itself.
     """
     seen = [o for o in usable(answered) if is_comparable(o)]
     single = [o for o in seen if samples(o.probe) == 1]
@@ -81,7 +82,7 @@ def explained_apart(answered: Sequence[Observation], calls: FreshCalls) -> Tried
     which = where(wrong, several, departing, [o for o in made if o not in departing]).removeprefix("on ")
     limits = "".join(f"; {words}" for _, words in threshold(several, calls))
     apart = f"the wrong cases ({which}{limits}; the others are right)"
-    candidates = explanations(wrong) if len(departing) >= _PART else ()
+    candidates = explanations(wrong, singly=True) if len(departing) >= _PART else ()
     kept = [e for e in candidates if e.value_options and holds(e, departing)]
     return Tried(tuple(replace(e, apart=apart, fresh=len(departing)) for e in kept), calls=tuple(made))
 
@@ -94,7 +95,7 @@ def _beyond_a_size(right: Sequence[Observation], wrong: Sequence[Observation], c
     letter, low, high = edge
     sites = [sized(letter, high + more, t) for more, t in _BEYOND]
     made = [o for o in calls.at(sites) if is_comparable(o)]
-    found = explanations(made[:-_PART]) if len(made) == len(sites) else ()
+    found = explanations(made[:-_PART], singly=True) if len(made) == len(sites) else ()
     words = f"batches of {high} {_UNITS[letter]} and more (right up to {low})"
     kept = [
         replace(e, apart=words, of=len(wrong), fresh=_PART)

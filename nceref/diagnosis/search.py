@@ -20,10 +20,8 @@ from nceref.diagnosis.explanation import Explanation, scaled_or_shifted, variant
 from nceref.diagnosis.features import zero_row
 from nceref.diagnosis.gaps import usable
 from nceref.diagnosis.gradients import with_gradients
-from nceref.diagnosis.options import Option, is_listed, options
+from nceref.diagnosis.options import Option, is_listed, options, usual_numbers
 from nceref.diagnosis.solve import solved
-from nceref.engine.parameters import INVERSE_TEMPERATURES
-from nceref.spec import Scalar
 
 Structure = tuple[Option, ...]
 NOT_STRUCTURE = frozenset({"reduction", "gradient", "gradient-factor", "factor", "offset"})
@@ -127,7 +125,7 @@ def _conventions(analyses: Sequence[CaseAnalysis]) -> tuple[list[Option], list[O
     every = list(options(ids))
     # The self-contrast adds to the value what it takes off again, and leaves roundings that may be seen.
     structural = [o for o in every if o.axis not in NOT_STRUCTURE or o.id == "self-contrast-in-gradient"]
-    if numbers := list(_usual_numbers(analysis)):
+    if numbers := list(usual_numbers(analysis.probe)):
         # A bias of 0 is a missing one, which says more.
         structural += [o for o in _telling(analyses[:_COMPARED], [*structural, *numbers]) if o in numbers]
     whole = analysis.probe.reduction == "mean"
@@ -152,20 +150,6 @@ def _telling(cases: Sequence[CaseAnalysis], options: Sequence[Option]) -> list[O
 
 def _digits(cases: Sequence[CaseAnalysis], structure: Structure) -> tuple[str, ...]:
     return tuple(f"{x:.12g}" for analysis in cases for x in analysis.answer(structure)[0])
-
-
-_USUAL_NUMBERS = (0.1, 0.5, 0.2, 0.3, 1.0, 2.0, -10.0, 0.0)
-"""That programs put in the place of a scalar."""
-
-
-def _usual_numbers(analysis: CaseAnalysis) -> Iterator[Option]:
-    """One value of a scalar whatever is passed, from those that are usual for it; others are solved for."""
-    given = analysis.probe.inputs
-    for p in analysis.probe.loss.parameters:
-        if isinstance(p, Scalar) and p.name not in INVERSE_TEMPERATURES and isinstance(given.get(p.name), float):
-            low, high = p.typical
-            numbers = (p.default, *(x for x in _USUAL_NUMBERS if low <= x <= high))
-            yield from (Option("scalar-ignored", (p.name, x)) for x in dict.fromkeys(numbers) if isinstance(x, float))
 
 
 def _sensible(option: Option, analysis: CaseAnalysis, whole: bool) -> bool:

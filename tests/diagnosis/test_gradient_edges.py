@@ -77,6 +77,27 @@ def first_of_each_pair_moves(x, t, **_):
     return np.log(np.sum(np.exp(-t * squares)) / np.sum(later))
 
 
+def count_forgotten(embeddings, labels, temperature, **_):
+    """The mean over the positives divides by their number in the value alone."""
+    z = unit(embeddings)
+    own = np.eye(len(z), dtype=bool)
+    positives = (labels == labels[:, None]) & ~own
+    number = np.sum(positives, axis=1)
+    logits = z @ z.T / temperature
+    weighted = recorded(detached(logits), [(logits, lambda g: g * number[:, None])])
+    rows = log_sum_exp(np.where(own, -np.inf, logits)) - np.sum(np.where(positives, weighted, 0.0), axis=1) / number
+    return np.mean(rows)
+
+
+def smoothing_forgotten(logits, target, temperature, label_smoothing, **_):
+    """Labels are smoothed in the value, and hard on the way back."""
+    s = logits / temperature
+    own = np.arange(s.shape[1]) == np.asarray(target)[:, None]
+    hard = np.sum(np.where(own, s, 0.0), axis=1)
+    smooth = (1 - label_smoothing) * detached(hard) + label_smoothing * np.mean(detached(s), axis=1)
+    return np.mean(log_sum_exp(s) - recorded(smooth, [(hard, lambda g: g)]))
+
+
 PROGRAMS = {
     "an arccosine": (
         ("arcface", arccosine_passed_over),
@@ -101,6 +122,14 @@ PROGRAMS = {
     "the lengths": (
         views(change=lambda x: unit(x, detached)),
         "normalization-detached", "no gradient passes through the lengths of the rows; it should",
+    ),
+    "a number of positives": (
+        ("supcon_out", count_forgotten),
+        "gradient-parts-scaled", "by each positive lacks the division by the number of positives of its anchor",
+    ),
+    "a smoothing": (
+        ("cross_entropy", smoothing_forgotten),
+        "gradient-of-a-variant", "is that of the loss with label_smoothing = 0 whatever is passed",
     ),
     "a maximum": (
         ("info_nce", maximum_subtracted),

@@ -14,7 +14,7 @@ from nceref.diagnosis.gaps import diagnosis
 from nceref.verification.report import page_of
 from nceref.verification.verifier import verify_with
 
-EXPECTED = "--expected-failures FILE, with the ids of the results that fail"
+EXPECTED = "--expected-failures FILE, with the ids of the results that fail; --json FILE lists them"
 
 
 def report_of(name, **options):

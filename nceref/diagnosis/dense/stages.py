@@ -93,17 +93,21 @@ def _sideways(batch: DenseBatch) -> DenseBatch:
 def _head(batch: DenseBatch, denominator: Denominator, deviations: Deviations) -> tuple[Array, Array]:
     """Row losses, and the weight of the positives of each row."""
     positives = np.where(batch.candidates, 1.0, 0.0) if batch.positives is None else batch.positives
+    form = next((FORMS[id] for id in deviations if id in FORMS), batch.form.removesuffix(" sideways"))
+    form = "exponential" if "logarithm-missing" in deviations else "pooled" if "log-of-mean" in deviations else form
     numerator = edge(batch.numerator, "the numerator")
+    if form == "mean" and isinstance(numerator, Variable):
+        # A gradient by hand may lack the division that the mean over the positives is.
+        total = np.sum(positives, axis=-1, keepdims=True)
+        counted = recorded(numerator.value, [(numerator, partial(np.multiply, total))])
+        numerator = stage(numerator, counted, "the mean over the positives")
     log = denominator.log if denominator.log.ndim == batch.logits.ndim else denominator.log[..., None]
     log_p = np.where(positives > 0, _shaped(batch, numerator, log, denominator, deviations), 0.0)
     log_p = edges(log_p, partial(_kinds_of_positives, batch, positives), "{} among the positives")
-    sideways = batch.form.endswith("sideways")
-    if sideways:
+    if batch.form.endswith("sideways"):
         log_p, positives = log_p.T, positives.T
     total = np.sum(positives, axis=-1)
     weight = np.where(total > 0, total, 1.0)
-    form = next((FORMS[id] for id in deviations if id in FORMS), batch.form.removesuffix(" sideways"))
-    form = "exponential" if "logarithm-missing" in deviations else "pooled" if "log-of-mean" in deviations else form
     return _FORMS[form](log_p, positives, weight), total
 
 
