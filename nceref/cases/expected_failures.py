@@ -98,7 +98,7 @@ _MARKS: Mapping[str, Status] = {"fail": "xfail", "error": "xfail", "pass": "xpas
 
 
 def in_use(results: Iterable[Result], expected: Iterable[str]) -> dict[str, int]:
-    """How many results fail as each name has it, where any does; `results` are marked."""
+    """The number of results that fail as each name has it, where any does; `results` are marked."""
     names = (first_matching(r.id, expected) for r in results if r.status == "xfail")
     return dict(Counter(name for name in names if name is not None))
 

@@ -210,7 +210,7 @@ def _check_letters(loss: Loss, sizes: Mapping[str, int]) -> None:
 
 
 class _Twins:
-    """What a row is near to, or opposite to: its class where there are labels, else row by row the first input."""
+    """The rows that a row is near or opposite to: its class where there are labels, else row by row the first input."""
 
     def __init__(
         self, sizes: Mapping[str, int], labels: Mapping[str, Any], centered: bool, rng: np.random.Generator

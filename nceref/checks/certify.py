@@ -100,7 +100,7 @@ def _floats(out: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _apart(loss: Loss, case: Case, out: Mapping[str, Any]) -> int:
-    """On how many numbers decimals contradict the enclosures, and along one direction by forward mode."""
+    """The count of numbers on which decimals, or forward mode along one direction, contradict the enclosures."""
     inputs = bind(loss, (), case.inputs)
     theirs = numbers(decimal_enclosures(loss, inputs, DIGITS))
     apart = sum(not one.overlaps(other) for (_, one), (_, other) in zip(numbers(out), theirs, strict=True))

@@ -150,7 +150,7 @@ def _conventions(loss: Loss) -> str:
 
 
 def _read_with_dim(loss: Loss, sizes: Sizes) -> set[str]:
-    """What readings would depend on if `dim` were given, any one: such values may be given without it."""
+    """The sizes that readings would depend on if `dim` were given, any one: such values may be given without it."""
     probe = Sizes({**sizes.values, "dim": _MANY}, sizes.scaled)
     for expectation in loss.expectations:
         if expectation.dim:

@@ -135,7 +135,7 @@ def _missing(u: float, values: Any, weights: Any, beyond: Any) -> float:
 
 
 def sines(cosines: Any) -> Any:
-    """Of the angles with these cosines."""
+    """Sines of the angles with these cosines."""
     import numpy as np
 
     return np.sqrt((1 - cosines) * (1 + cosines))

@@ -39,7 +39,7 @@ _ORIGIN = frozenset({"chance", "collapse"})
 
 @dataclass(frozen=True)
 class Location:
-    """Where a value belongs, in sentences; `possible` is False outside the bounds and below the optimum."""
+    """The place of a value, in sentences; `possible` is False outside the bounds and below the optimum."""
 
     value: float
     sentences: tuple[str, ...]
@@ -73,7 +73,7 @@ def locate(expected: ExpectedReadings, value: str) -> Location:
 
 
 def _one_batch(expected: ExpectedReadings, x: float) -> Iterator[str]:
-    """How far a value is from chance, which is the mean over many batches, where one batch is usually as far."""
+    """The distance of a value from chance, which is the mean over many batches, where one batch is usually as far."""
     for reading in expected.readings:
         if reading.situation != "chance" or reading.value is None or not reading.spread:
             continue
@@ -87,7 +87,7 @@ def _one_batch(expected: ExpectedReadings, x: float) -> Iterator[str]:
 
 
 def shared_digits(x: Decimal, value: float) -> int:
-    """On how many significant digits x and a value agree: at most the digits of x; with the value 0 all or none."""
+    """The significant digits on which x and a value agree: at most those of x; with the value 0 all or none."""
     # The shortest decimal that is this float, not all digits of its binary fraction.
     y = Decimal(repr(value))
     if not y:
@@ -172,7 +172,7 @@ def _zero(value: str) -> Iterator[str]:
 
 
 def _rounding(expected: ExpectedReadings, value: str, known: Sequence[Reading]) -> float:
-    """By how much a value may be off: half a unit of its last digit after the point, and one of float32.
+    """The most that a value may be off: half a unit of its last digit after the point, and one of float32.
 
     Logits are about half of the largest reading, and float32 numbers of that size a quarter of the unit apart or more.
     A mean over 2 n rows of their differences is 0, or at least that over 2 n: what lies between is no rounding.
@@ -200,7 +200,7 @@ def _where(value: str, known: Sequence[Reading]) -> str:
 
 
 def _between(expected: ExpectedReadings, value: str, known: Sequence[Reading]) -> str:
-    """Where the value lies and what that means; blame is laid only on what random rows do not read."""
+    """The place of the value and its meaning; blame is laid only on what random rows do not read."""
     x = float(value)
     values = {r.situation: r.value for r in known if r.value is not None}
     below, above = ({s for s, v in values.items() if v < x}, {s for s, v in values.items() if v > x})
@@ -228,7 +228,7 @@ _BETTER_SCORES = "better than chance; how low it can get depends on the data"
 
 
 def _unsure(expected: ExpectedReadings, x: float) -> str:
-    """What would tell a value below chance from one batch of random rows."""
+    """A sentence on what would tell a value below chance from one batch of random rows."""
     chance = next((r for r in expected.readings if r.situation == "chance" and r.value is not None), None)
     if chance is None or chance.value is None or chance.spread is not None or not expected.normalized:
         return ""
@@ -244,7 +244,7 @@ def _missing(expected: ExpectedReadings) -> str:
 
 
 def _above_all(expected: ExpectedReadings, x: float, chance: float | None) -> str:
-    """What it means to read more than random and equal rows do."""
+    """The meaning of a value above those of random and of equal rows."""
     if chance is None:
         return "more than equal rows; random rows may read that too, and what they read is not known for these sizes"
     if _without_dim(expected):
@@ -263,7 +263,7 @@ def _above_all(expected: ExpectedReadings, x: float, chance: float | None) -> st
 
 
 def _scatter(settings: Mapping[str, Any]) -> float:
-    """How far a batch of random rows may be off chance; sizes that no reading depends on may be as small as 1."""
+    """The usual distance of a random batch from chance; sizes that no reading depends on may be as small as 1."""
     scale = settings.get("logit_scale") or settings.get("scale") or 1 / settings.get("temperature", 1.0)
     return float(_SCATTER * scale / math.sqrt(settings.get("dim") or 1) / math.sqrt(settings.get("n") or 1))
 

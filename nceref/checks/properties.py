@@ -267,7 +267,7 @@ def view_swap_invariant(loss: Loss, case: Case) -> str | None:
 
 
 def convex_in_logits(loss: Loss, case: Case) -> str | None:
-    """At the middle of two sets of logits the value is at most the mean of both."""
+    """The value at the middle of two sets of logits is at most the mean of both."""
     plan, rng = _plan(loss, case.inputs), _rng(case)
     start = _logits(plan)
     few, middle = [rng.random(s.shape) < 0.2 for s in start], _with_logits(plan, start)

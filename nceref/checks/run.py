@@ -52,7 +52,7 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class FormulaComparison:
-    """How far a program is from the exact formula on one case.
+    """The distance of a program from the exact formula on one case.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ def reference(loss: Loss, case: Case) -> dict[str, Any]:
 
 
 def count(names: Sequence[str]) -> int:
-    """How many results `run` will yield."""
+    """The number of results that `run` will yield."""
     return sum(2 + len(PROPERTIES) + len(losses.get_loss(name).declaration.relations) for name in names)
 
 

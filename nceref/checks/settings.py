@@ -23,7 +23,7 @@ Setting = Mapping[str, Any]
 
 
 def levels(p: Parameter) -> tuple[Any, ...]:
-    """What a setting may give a parameter; None: its default, or, for an array, nothing.
+    """The settings of a parameter that are tried; None: its default, or, for an array, nothing.
 
     Result: values, ``...`` for a generated array, and the words of `cases`. The temperature has one level: cases have
     it.

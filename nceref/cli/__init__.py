@@ -78,7 +78,7 @@ def _usage(error: click.ClickException) -> str:
 
 
 def _option_for(error: click.NoSuchOption) -> str:
-    """How a command takes the scalar of a loss that is given as an option, such as ``--tau``; empty for other names."""
+    """The option that takes a scalar which was given as an option, such as ``--tau``; empty for other names."""
     from nceref.cases.aliases import SCALARS, match_input
 
     name = match_input(error.option_name.lstrip("-").replace("-", "_"), SCALARS)

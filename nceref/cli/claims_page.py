@@ -179,7 +179,7 @@ def marks(claim: Claim) -> str:
 
 
 def tally(by_id: Mapping[str, str]) -> str:
-    """How many claims have which verdict."""
+    """The number of claims of each verdict."""
     counts = Counter(by_id.values())
     listed = ", ".join(f"{counts[one]} {one}" for one in Verdict if counts[one])
     return f"{len(by_id)} claim{'s' * (len(by_id) != 1)}: {listed}"
@@ -264,7 +264,7 @@ _COLUMNS = 100
 
 
 def conditions(claim: Claim) -> str:
-    """What the statement is about and its hypotheses: those of the scenario that its formula needs, and its own."""
+    """The subject of the statement and its hypotheses: those of the scenario that its formula needs, and its own."""
     if not claim.formula:
         return claim.given
     prose = "" if statements.is_statement(claim.given) else claim.given
@@ -272,14 +272,14 @@ def conditions(claim: Claim) -> str:
 
 
 def hypotheses(claim: Claim) -> list[str]:
-    """Those of the scenario, less those of base values that the formula has nothing of, and what is given besides."""
+    """The hypotheses of the scenario, less those of base values that the formula has not, and what is given besides."""
     here, unused = scenario(claim.scenario), scenario(claim.scenario).meaning.keys() - prove.used(claim)
     shared = [one for one in statements.conjuncts(here.given) if not statements.names(one) & unused & {*here.drawn}]
     return [*shared, *([claim.given] if statements.is_statement(claim.given) else [])]
 
 
 def carried_out(claim: Claim, kind: str) -> str:
-    """How evidence is carried out: by a function, in its words, or by a formula, and on what."""
+    """The way in which evidence is carried out: by a function, in its words, or by a formula, and on what."""
     how = claim.evidence()[kind]
     if callable(how):
         return " ".join((how.__doc__ or "").split())
@@ -296,7 +296,7 @@ def carried_out(claim: Claim, kind: str) -> str:
 
 
 def _evaluated(claim: Claim, how: bool | str) -> str:
-    """What is evaluated, said of the formula."""
+    """A sentence on what is evaluated of the formula."""
     if not isinstance(how, str):
         return "the formula"
     part = statements.comparisons(how) <= statements.comparisons(claim.formula)

@@ -21,7 +21,7 @@ _OF_RUN: Mapping[str, Mapping[str, str]] = {
 
 
 def fix_of(ids: str, framework: str = "") -> str:
-    """What to change.
+    """The advice what to change.
 
     `ids`: a convention, or several joined by ``+``. `framework`: of the target; empty: the advice of the conventions
     themselves.

@@ -45,7 +45,7 @@ OFFSETS = {f"{sign} {name}": (1.0 if sign == "+" else -1.0, size) for name, size
 
 @dataclass(frozen=True, eq=False)
 class Variants:
-    """What variants of the loss are on one case, which is the same for every target: filled as it is computed."""
+    """Results of variants of the loss on one case, the same for every target: filled as they are computed."""
 
     arranged: dict[_Structure, Any] = field(default_factory=dict)
     rows: dict[_Structure, DenseRows] = field(default_factory=dict)
@@ -151,7 +151,7 @@ class CaseAnalysis:
 
     @cached_property
     def usual(self) -> Array:
-        """What is allowed to a variant whose numbers are as large as those of the reference."""
+        """The allowed error of a variant whose numbers are as large as those of the reference."""
         return self.answer(())[1]
 
     def misfit(self, value: Array, allowed: Array) -> float:
@@ -168,7 +168,7 @@ class CaseAnalysis:
         return bool(np.any(np.abs(value - self.reference) > 2 * (allowed + self.bound)))
 
     def bits(self, allowed: Array) -> float:
-        """How surprising a fit within what is allowed is, for a target that is this far from the reference."""
+        """The surprise of a fit within what is allowed, in bits, for a target that is this far from the reference."""
         off = np.abs(self.target - self.reference)
         # Where nothing is allowed, any distance surprises without limit.
         with np.errstate(divide="ignore", invalid="ignore"):

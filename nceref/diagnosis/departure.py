@@ -14,7 +14,7 @@ from nceref.diagnosis.rounding import errors_look_rounded
 
 
 def departure(observations: Iterable[Observation], calls: FreshCalls = NO_CALLS) -> tuple[Diagnosis, ...]:
-    """Where a target departs, in words.
+    """The place where a target departs, in words.
 
     `observations`: all of a run, with the reference's answers. `calls`: the target, for what only more calls can tell.
     Result: one, with the id ``unexplained``, or ``value-right-gradient-wrong`` where no value departs; none where the
@@ -116,7 +116,7 @@ def _temperatures(failing: dict[str, list[Observation]], judged: Sequence[Observ
 
 
 def departing_rows(observations: Sequence[Observation]) -> str:
-    """Which rows depart under ``reduction="none"``: a sentence, empty unless it is the same part on all cases."""
+    """A sentence on the rows that depart under ``reduction="none"``, empty unless it is the same part on all cases."""
     parts = set()
     for observation in usable(observations):
         gap = gaps(observation)[VALUE]

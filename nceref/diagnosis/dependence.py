@@ -54,7 +54,7 @@ def axes(probe: Probe, letter: str) -> dict[str, tuple[int, ...]]:
 
 
 def size_of(probe: Probe, letter: str) -> int:
-    """How many there are of a letter; 0 where no array has it."""
+    """The size that a letter stands for; 0 where no array has it."""
     return next((int(np.shape(probe.inputs[name])[places[0]]) for name, places in axes(probe, letter).items()), 0)
 
 
@@ -156,7 +156,7 @@ def _one_replaced(probe: Probe, calls: FreshCalls) -> Iterator[tuple[str, dict[s
 def bisected(
     low: Any, high: Any, middle: Callable[[Any, Any], Any], fails: Callable[[Any], bool | None]
 ) -> tuple[Any, Any] | None:
-    """Where a target begins to fail between a setting at which it is right and one at which it fails.
+    """The point where a target begins to fail between a setting at which it is right and one at which it fails.
 
     `low` and `high`: right, and wrong. `middle`: a setting between two; None where they are next to each other.
     `fails`: whether the target fails at a setting; None without an answer. Result: the last that is right and the first

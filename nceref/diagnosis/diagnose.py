@@ -86,7 +86,7 @@ def _failing(answered: Sequence[Observation]) -> list[Observation]:
 
 
 def _not_repeatable(name: str, first: float, second: float, case: str) -> Diagnosis:
-    """What the same inputs gave twice; nothing that is measured once says more then."""
+    """The diagnosis of two answers to the same inputs; nothing that is measured once says more then."""
     what = "the value" if name == VALUE else f"an entry of the gradient of {name}"
     return diagnosis(
         "not-repeatable",
@@ -108,7 +108,7 @@ def _distinct(diagnoses: Sequence[Diagnosis]) -> Iterator[Diagnosis]:
 
 
 def _with_identities(unexplained: Diagnosis, identities: Sequence[Result]) -> Diagnosis:
-    """With what an identity shows of the value; as it is where the value is right."""
+    """The diagnosis with what an identity shows of the value; as it is where the value is right."""
     if unexplained.id != "unexplained":
         return unexplained
     cases: dict[tuple[str, str], str] = {(r.quantity.removeprefix("identity."), r.status): r.case for r in identities}
@@ -147,7 +147,7 @@ def _predicted(explanation: Explanation, beside: Sequence[Callable[..., bool]], 
 def _beside(
     explanation: Explanation, answered: Sequence[Observation], calls: FreshCalls
 ) -> tuple[Sequence[Diagnosis], tuple[DiagnosisPart, ...]]:
-    """What arithmetic does to the cases that are not finite, given that the others are explained.
+    """Diagnoses of arithmetic on the cases that are not finite, given that the others are explained.
 
     Second, how many have no number because the explanation has none.
     """

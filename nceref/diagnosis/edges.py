@@ -84,7 +84,7 @@ class TestedRange:
 
     @property
     def words(self) -> str:
-        """What was measured, the rest of a sentence."""
+        """The measurement in words, the rest of a sentence."""
         what, over = self.exponents[0], self.id == "exp-overflows"
         limit = overflow(self.top, self.dtype) if over else f"exp(-{self.low:.4g}) is 0 in {self.dtype}"
         reached = f"{REACHED[what]} {getattr(self.edge.beyond, what):.4g}"
@@ -104,7 +104,7 @@ class TestedRange:
 
 
 def edges(failing: Sequence[Observation], fine: Sequence[Observation], calls: FreshCalls) -> tuple[Edge, ...] | None:
-    """Where some of the failing cases stop being finite, and where rows that are all alike do.
+    """The settings at which some of the failing cases stop being finite, and where rows that are all alike do.
 
     `failing` and `fine`: cases with and without a number that is not finite. Result: empty where some failing case has
     no number at any temperature; None for a loss without a temperature or scale that can be passed.

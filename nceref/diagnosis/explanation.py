@@ -57,12 +57,12 @@ class Explanation:
 
     @property
     def value_options(self) -> tuple[Option, ...]:
-        """Those that change the value."""
+        """The options that change the value."""
         return tuple(option for option in self.options if option.axis not in GRADIENT_AXES)
 
     @property
     def detail(self) -> str:
-        """What the conventions are set to, such as ``eps = 1e-08``, or empty."""
+        """The settings of the conventions, such as ``eps = 1e-08``, or empty."""
         shown = (option for option in self.options if option.axis not in GRADIENT_AXES or not self.gradient_words)
         return ", ".join(text for option in shown if (text := option.setting))
 

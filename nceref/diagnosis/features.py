@@ -92,7 +92,7 @@ FEATURES: Mapping[str, Callable[[Probe], bool]] = {
 
 
 def common(failing: Sequence[Observation], others: Sequence[Observation]) -> str:
-    """What the failing cases have in common and no other case has: ``, exactly those with ...``; empty if nothing."""
+    """A feature that the failing cases alone have in common: ``, exactly those with ...``; empty if there is none."""
     if not others or not failing:
         return ""
     # Special cases stand in `FEATURES` before what includes them: the first that separates says most.
@@ -154,7 +154,7 @@ def where(
     also_failing: Sequence[Observation] = (),
     also_right: Sequence[Observation] = (),
 ) -> str:
-    """How many cases, and which: ``on 3 of 14 cases, exactly those at temperature 0.001 and below``.
+    """The number of cases, and which: ``on 3 of 14 cases, exactly those at temperature 0.001 and below``.
 
     `failing`: among `judged`. `also_failing` and `also_right`: fresh calls, which are not counted: what the failing
     cases have in common must hold for these too.

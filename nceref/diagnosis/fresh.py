@@ -32,7 +32,7 @@ _SEED = 20_011
 
 @dataclass(frozen=True)
 class Site:
-    """Where the rows of a fresh call stand.
+    """The place of the rows of a fresh call.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ TELLING = (
 
 @dataclass(frozen=True)
 class Template:
-    """What the cases of a run share: all but rows, sizes and temperatures.
+    """All that the cases of a run share: everything but rows, sizes and temperatures.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class Template:
 
 
 def template(probes: Iterable[Probe], algorithm: str = "textbook", resizing: Resizing = NO_RESIZING) -> Template | None:
-    """What fresh calls have in common with the cases of a run; None without a case.
+    """The template of fresh calls like the cases of a run; None without a case.
 
     `algorithm` and `resizing`: as for `corpus`.
     """
@@ -253,7 +253,7 @@ class FreshCalls:
         return self.made >= MOST
 
     def outcome(self, probe: Probe) -> Outcome | None:
-        """What the target does with a probe; None when the calls are used up."""
+        """The outcome of the target on a probe; None when the calls are used up."""
         if not self.possible or self.call is None:
             return None
         self.made += 1
@@ -267,7 +267,7 @@ class FreshCalls:
         return outcome
 
     def at(self, sites: Iterable[Site]) -> list[Observation]:
-        """What the target answers at some sites; those with trouble, and without a reference, are left out."""
+        """Answers of the target at some sites; those with trouble, and without a reference, are left out."""
         return [one for site in sites if (one := self._at(site)) is not None]
 
     def _at(self, site: Site) -> Observation | None:
@@ -284,7 +284,7 @@ class FreshCalls:
         return Observation(probe, outcome)
 
     def probes(self, sites: Iterable[Site]) -> Iterator[tuple[Site, Probe]]:
-        """Those of some sites that have a reference; nothing is called."""
+        """The probes of some sites that have a reference; nothing is called."""
         for site in sites:
             probe = fresh_probe(self.like, site) if self.like is not None and self.possible else None
             if probe is not None:

@@ -49,7 +49,7 @@ class Gap:
 
 
 def usable(observations: Iterable[Observation]) -> list[Observation]:
-    """Those with a reference and with an answer of its shape."""
+    """The observations with a reference and with an answer of its shape."""
     return [o for o in observations if _answered(o)]
 
 

@@ -52,7 +52,7 @@ class Scene:
         return _flat([found[k] * weight for k, weight in self._weights])
 
     def distance(self, by_name: Mapping[str, Any]) -> float:
-        """How far gradients are from those of the target, as a share of how far those of the variant are."""
+        """The distance of gradients from those of the target, as a share of that of the variant's gradients."""
         found = _flat([weight * by_name[name] for name, weight in self._sizes])
         return float(np.linalg.norm(self.got - found) / (np.linalg.norm(self.got - self.plain) or 1.0))
 
@@ -61,14 +61,14 @@ class Scene:
         return float(self.usual.get(edge, self.graph.edges[edge]))
 
     def column(self, edge: str) -> Any:
-        """What an edge carries at the factor 1."""
+        """The gradient that an edge carries at the factor 1."""
         usual = self.usually(edge)
         moved = self.gradient(passing(self.graph, edge, 0.0 if usual else 1.0))
         return (self.plain - moved) / usual if usual else moved - self.plain
 
     @property
     def columns(self) -> dict[str, Any]:
-        """What the edges carry; of those that carry the same, that of a convention, else the one nearest an input."""
+        """Gradients that the edges carry; of those that are the same, a convention's, else the nearest to an input."""
         return self._carried[0]
 
     @property

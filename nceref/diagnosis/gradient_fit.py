@@ -27,7 +27,7 @@ EVERY = "all inputs"
 
 @dataclass(frozen=True)
 class Factor:
-    """What multiplies the gradient on an edge, as an expression in the sizes and the scalar of a case.
+    """A factor of the gradient on an edge, as an expression in the sizes and the scalar of a case.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Factor:
 
     @property
     def inverse(self) -> "Factor":
-        """What takes it away again."""
+        """The factor that takes it away again."""
         return Factor(1 / self.constant, tuple((symbol, -power) for symbol, power in self.powers), self.rows)
 
 
@@ -152,7 +152,7 @@ class GradientFit:
         return out
 
     def allowed(self, one: JudgedGradient) -> Any:
-        """How far the target may be from the variant."""
+        """The largest distance of a target from the variant."""
         probe, analysis = one.analysis.probe, one.analysis
         if one.constant or probe.bounds is None:
             others = probe.bounds.grads.values() if probe.bounds and self.chosen else ()

@@ -58,12 +58,12 @@ def in_words(done: Sequence[Any], usual: Mapping[str, float]) -> str:
 
 
 def remedies(done: Sequence[Any], usual: Mapping[str, float]) -> str:
-    """What to change, a sentence for each thing that is done to the gradient; parameters as for `in_words`."""
+    """Advice what to change, a sentence for each thing that is done to the gradient; parameters as for `in_words`."""
     return " ".join(dict.fromkeys(remedy for _, remedy in _sentences(done, usual)))
 
 
 def _sentences(done: Sequence[Any], usual: Mapping[str, float]) -> Iterator[tuple[str, str]]:
-    """What is done to the gradient, and its remedy; edges with one factor share both."""
+    """Sentences on what is done to the gradient, each with its remedy; edges with one factor share both."""
     alike: dict[tuple[str, str], list[str]] = {}
     for one in done:
         if isinstance(one, Option):

@@ -105,7 +105,7 @@ def _room(chosen: Sequence[Option]) -> float:
 
 
 def _bits(fit: GradientFit, plain: GradientFit) -> float:
-    """How surprising a fit is: how far the gradients would be away without it."""
+    """The surprise of a fit, in bits: how far the gradients would be away without it."""
     bits = 0.0
     for one in plain.judged:
         if plain.misfit(one) > 1:
@@ -130,7 +130,7 @@ class _Search:
         self.tried = 1
 
     def found(self) -> Iterator[Explanation]:
-        """At most two explanations, the simplest kind that there is; else what is seen input by input."""
+        """Explanations, at most two, of the simplest kind that there is; else what is seen input by input."""
         by_input = {name: self._of_input(name) for name in dict.fromkeys(one.name for one in self.plain.judged)}
         kinds: list[Callable[[], Iterator[tuple[Part | Option, ...]]]] = [
             partial(self._alike, by_input),
@@ -186,7 +186,7 @@ class _Search:
     # One input at a time.
 
     def _of_input(self, name: str) -> "Seen | None":
-        """What is wrong with the gradient of one input; None where it is right."""
+        """The finding on the gradient of one input; None where it is right."""
         judged = [one for one in self.plain.judged if one.name == name]
         failing = [one for one in judged if self.misfits[id(one)] > 1]
         if not failing:
@@ -212,7 +212,7 @@ class _Search:
         return Seen("is wrong", cases + _example(self.plain, failing), Option(WRONG), holds=lambda fit, one: True)
 
     def _factor(self, name: str, judged: Sequence[JudgedGradient]) -> Factor | None:
-        """What multiplies a whole gradient, read off the cases that know it best."""
+        """The factor of a whole gradient, read off the cases that know it best."""
         known = []
         for one in judged:
             want = self.plain.expected(one)
@@ -228,7 +228,7 @@ class _Search:
         return factor if factor and self._is_input(name, factor, judged) else None
 
     def _rows(self, name: str, judged: Sequence[JudgedGradient], failing: Sequence[JudgedGradient]) -> Factor | None:
-        """What multiplies a part of the rows that has a name."""
+        """The factor of a part of the rows that has a name."""
         if failing[0].got.ndim < 1:
             return None
         departing = [_departing(self.plain, one) for one in failing]
@@ -299,7 +299,7 @@ class _Search:
         yield from edge_parts(self.scenes, size)
 
     def _others(self) -> Iterator[tuple[Part | Option, ...]]:
-        """What is no factor on an edge, and gradients of other conventions than those of the value."""
+        """Options that are no factor on an edge, and gradients of other conventions than those of the value."""
         if not self.failing:
             return
         conventions = self.failing[0].form.conventions
@@ -336,7 +336,7 @@ class _Search:
             yield from ((option, *parts) for parts in edge_parts(on_it, 1))
 
     def _named(self, done: Sequence[Part | Option]) -> tuple[Option, ...]:
-        """What is done to the gradient as conventions of the closed list."""
+        """The conventions of the closed list that stand for what is done to the gradient."""
         parts = [one for one in done if not isinstance(one, Option)]
         whole = {one.name for one in self.plain.judged if not one.constant}
         zeros = {edge for edge, factor in parts if factor == Factor(0.0)}
@@ -376,7 +376,7 @@ class _Search:
     # Where nothing explains all of them.
 
     def _seen(self, by_input: Mapping[str, "Seen | None"]) -> Explanation:
-        """What is seen of the gradients, input by input."""
+        """An explanation that says what is seen of the gradients, input by input."""
         alike: dict[tuple[str, str], list[str]] = {}
         wrong = {name: one for name, one in by_input.items() if one}
         for name, one in wrong.items():
@@ -400,7 +400,7 @@ class _Search:
 
 @dataclass(frozen=True)
 class Seen:
-    """What is wrong with the gradient of one input: a factor on it, or a pattern that other cases have or have not."""
+    """A finding on the gradient of one input: a factor on it, or a pattern that other cases have or have not."""
 
     words: str
     cases: str
@@ -424,7 +424,7 @@ def _as_seen(chosen: tuple[Option, ...], by_input: Mapping[str, Seen | None], ju
 
 
 def _detached(p: object, differentiable: Sequence[str]) -> str:
-    """What it is called where an input gets no gradient."""
+    """The id of an input that gets no gradient."""
     if isinstance(p, Scalar):
         return "temperature-detached" if p.name in INVERSE_TEMPERATURES else "bias-detached"
     if isinstance(p, Array) and p.like == "center":
@@ -438,7 +438,7 @@ def _where(failing: Sequence[JudgedGradient], judged: Sequence[JudgedGradient]) 
 
 
 def _example(fit: GradientFit, failing: Sequence[JudgedGradient]) -> str:
-    """By how much the first case is off whose right gradient is not 0, and the rows that are right on every case."""
+    """The size of the error on the first case with one, and the rows that are right on every case."""
     several = [one for one in failing if one.got.ndim == 2 and len(one.got) > 1]
     rows = {named_part(~_departing(fit, one), len(one.got)) for one in several}
     right = f", and right in {rows.pop()} only" if len(rows) == 1 and "" not in rows else ""
@@ -452,7 +452,7 @@ def _example(fit: GradientFit, failing: Sequence[JudgedGradient]) -> str:
 
 
 def _departing(fit: GradientFit, one: JudgedGradient) -> np.ndarray:
-    """Which rows of a gradient depart."""
+    """A mask of the rows of a gradient that depart."""
     axes = tuple(range(1, one.got.ndim))
     return np.asarray(np.any(np.abs(one.got - fit.expected(one)) > fit.allowed(one), axis=axes))
 

@@ -38,7 +38,7 @@ _WIDE = Site("designed", 0.25, (5, 130, 4, 5, 6, 2))
 
 @dataclass(frozen=True)
 class Located:
-    """What calls show of a target that nothing explains.
+    """Findings of calls on a target that nothing explains.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ def with_other_setting(answered: Sequence[Observation], calls: FreshCalls) -> Lo
 
 
 def localized(answered: Sequence[Observation], calls: FreshCalls) -> Located:
-    """What calls show of a target that nothing explains: on which part of the inputs it is the reference.
+    """Findings of calls on a target that nothing explains: on which part of the inputs it is the reference.
 
     `answered`: of the corpus.
     """
@@ -131,7 +131,7 @@ def _without_tail(
 
 
 def _tail_in_words(letter: str, rule: "TailRule", tails: Sequence[Ignored]) -> str:
-    """What was seen of several batches; of one, what saturates looks the same."""
+    """A sentence on several batches; of one, what saturates looks the same."""
     last = all(t.kept == t.size - 1 for t in tails)
     if len(tails) < _BATCHES or not (rule.most or rule.block or last):
         return ""
@@ -153,7 +153,7 @@ def _follows(letter: str, rule: "TailRule", calls: FreshCalls, observations: Seq
 
 @dataclass(frozen=True)
 class TailRule:
-    """Which part at the end is ignored, as a rule that all that was measured follows.
+    """The part at the end that is ignored, as a rule that all measurements follow.
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ class TailRule:
     seen: Ignored
 
     def kept(self, size: int) -> int:
-        """How many of so many are used."""
+        """The number that is used of so many."""
         if self.most:
             return min(size, self.most)
         return max(size - size % self.block, min(size, self.block)) if self.block else size - 1
@@ -280,7 +280,7 @@ def _fails_at(site: Site, calls: FreshCalls) -> bool | None:
 def _temperature_threshold(
     right: Sequence[Observation], wrong: Sequence[Observation], calls: FreshCalls
 ) -> Iterator[tuple[str, str]]:
-    """On the rows of a wrong case, with a temperature at which others are right."""
+    """The threshold on the rows of a wrong case, with a temperature at which others are right."""
     name = next((n for n, *_ in calls.like.ranges if n in INVERSE_TEMPERATURES), None) if calls.like else None
     if name is None:
         return

@@ -23,7 +23,7 @@ _CUT = "cut to entries of at most "
 
 
 def misplaced(plain: GradientFit, judged: Sequence[JudgedGradient]) -> str | None:
-    """What the gradient of one input is on all cases, in words; None where it is none of these."""
+    """The misplaced gradient of one input on all cases, in words; None where it is none of these."""
     # What is cut somewhere has its largest entry at the limit.
     limit = max(float(np.max(np.abs(one.got), initial=0.0)) for one in judged)
     names = (*(words for words, _ in _made(plain, judged[0])), f"{_CUT}{limit:.3g}")

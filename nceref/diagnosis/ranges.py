@@ -17,7 +17,7 @@ from nceref.tolerance.implementation import FORMATS
 
 @dataclass(frozen=True)
 class CaseExponents:
-    """How far the exponents of a case reach.
+    """The range of the exponents of a case.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ def _below(tops: Any, masked: Any, rows: Any) -> tuple[float, float]:
 
 
 def range_sites(probe: Probe) -> tuple[Site, ...]:
-    """Where to call a target so that each way of writing exponentials fails, or not, by itself.
+    """Sites at which each way of writing exponentials fails, or not, by itself.
 
     `probe`: one of the run; half formats are commonly computed with in float32 as well. Result: logits that are all
     large; for a softmax also such that are all far below 0, that differ by more than the range while each of them is
@@ -148,7 +148,7 @@ def out_of_range(failing: Sequence[Observation], others: Sequence[Observation]) 
 
 
 def overflow(top: float, dtype: str) -> str:
-    """Where exponentials overflow, in words; `top` is the logarithm of the largest number."""
+    """The place where exponentials overflow, in words; `top` is the logarithm of the largest number."""
     return f"exp overflows in {dtype} beyond {top:.4g} (a sum of n exponentials beyond {top:.4g} - log n)"
 
 
@@ -209,12 +209,12 @@ def _widest(r: CaseExponents, top: float, low: float) -> float:
 
 
 def _quotient(largest: float, r: CaseExponents, top: float, low: float) -> float:
-    """Of a quotient of exponentials: its terms overflow, it is 0 itself, or its divisor is."""
+    """The sentence on a quotient of exponentials: its terms overflow, it is 0 itself, or its divisor is."""
     return max(largest / top, r.row / low, r.deepest / low)
 
 
 def _predicted(spans: Spans, top: float, low: float, ways: Sequence[Way]) -> tuple[str, str] | None:
-    """Which way of writing the exponentials fails on these cases and on no other; the one that tells them apart.
+    """The way of writing the exponentials that fails on these cases and on no other; the one that tells them apart.
 
     `top` and `low` are the largest and the smallest exponent, both positive.
     """

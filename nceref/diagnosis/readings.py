@@ -33,7 +33,7 @@ _SITES = (Site("designed", 0.25, (23, 11, 6, 9, 7, 2)), Site("designed", 0.3, (1
 
 @dataclass(frozen=True)
 class ReferenceReading:
-    """What a target may compute.
+    """A reading of the inputs that a target may compute the reference of.
 
     Attributes
     ----------

@@ -22,7 +22,7 @@ EACH = 2
 
 @dataclass(frozen=True, eq=False)
 class Tried:
-    """What is left of the explanations, and the fresh calls that were made.
+    """The explanations that are left, and the fresh calls that were made.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ def explained(answered: Sequence[Observation], calls: FreshCalls, singly: bool =
 
 
 def explained_apart(answered: Sequence[Observation], calls: FreshCalls) -> Tried:
-    """What explains all cases but a batch of one, or those that are wrong where others are right.
+    """Explanations of all cases but a batch of one, or of those that are wrong where others are right.
 
     `answered`: of the corpus, which nothing explains as a whole. Of a part of the cases only one convention is looked
     for: where a program does something else is a change by itself.
@@ -88,7 +88,7 @@ def explained_apart(answered: Sequence[Observation], calls: FreshCalls) -> Tried
 
 
 def _beyond_a_size(right: Sequence[Observation], wrong: Sequence[Observation], calls: FreshCalls) -> Tried:
-    """What explains batches from some size on, found on fresh calls of such sizes, where smaller ones are right."""
+    """Explanations of batches from some size on, found on fresh calls of such sizes, where smaller ones are right."""
     edge = size_edge(right, wrong, calls)
     if edge is None or edge[2] > _LARGEST:
         return Tried(())

@@ -65,7 +65,7 @@ def _moved(probe: Probe, step: float, rng: np.random.Generator) -> dict[str, Any
 
 
 def _spread(near: Sequence[Observation], names: Sequence[str]) -> float:
-    """By how much errors differ from their mean over the neighbors, as a share of their size; the largest of all."""
+    """The spread of errors around their mean over the neighbors, as a share of their size; the largest of all."""
     shares = []
     for name in names:
         errors = np.stack([np.ravel(gaps(o)[name].got - gaps(o)[name].want) for o in near])
@@ -76,7 +76,7 @@ def _spread(near: Sequence[Observation], names: Sequence[str]) -> float:
 
 
 def repeated(observations: Sequence[Observation], calls: FreshCalls) -> tuple[str, float, float, str] | None:
-    """What the target answers to the same inputs twice, where that differs by more than twice the bound.
+    """Two answers of the target to the same inputs, where they differ by more than twice the bound.
 
     `observations`: the first two are tried. Result: the quantity, both numbers, and the case; None where all agree.
     """

@@ -77,7 +77,7 @@ def values_hold(explanation: Explanation, analyses: Sequence[CaseAnalysis]) -> b
 
 
 def _smallest(large: list[CaseAnalysis]) -> tuple[list[CaseAnalysis], list[CaseAnalysis]]:
-    """Where all cases are large, some that a search can look at, and the others."""
+    """The cases that a search can look at where all are large, and the others."""
     few = sorted(large, key=lambda a: a.probe.entries)[:SEARCHED]
     few = [a for a in few if a.probe.entries <= MOST_ENTRIES]
     return few, [a for a in large if a not in few]
@@ -138,7 +138,7 @@ _COMPARED = 3
 
 
 def _telling(cases: Sequence[CaseAnalysis], options: Sequence[Option]) -> list[Option]:
-    """Those that change the value of some cases, each in a way of its own."""
+    """The options that change the value of some cases, each in a way of its own."""
     known, kept = {_digits(cases, ())}, []
     for option in options:
         digits = _digits(cases, (option,))
@@ -231,7 +231,7 @@ def _fitting(
     outer: list[Structure],
     factors: list[Option],
 ) -> list[Structure]:
-    """Those that fit the first of two cases: `plain` as they are, `outer` with a factor or an offset.
+    """The structures that fit the first of two cases: `plain` as they are, `outer` with a factor or an offset.
 
     The second is the same for most targets, so that what the variants are there is known: those that do not fit it,
     and would be dropped for that later, are not computed on the first.
@@ -274,7 +274,7 @@ def _scaled(
 
 
 def _fitted(analyses: list[CaseAnalysis], structures: list[Structure]) -> list[Structure]:
-    """Those that fit with a constant factor or offset on three cases, read off the case that fixes it best."""
+    """The structures that fit with a constant factor or offset on three cases, read off the case that fixes it best."""
     if len(analyses) < FITTED:
         return []
     fits = []

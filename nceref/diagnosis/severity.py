@@ -35,7 +35,7 @@ _UNSEEN = 1e-4
 
 @dataclass(frozen=True)
 class Severity:
-    """What a difference does to training.
+    """The effect of a difference on training.
 
     Attributes
     ----------
@@ -209,7 +209,7 @@ class Severity:
             )
 
     def record(self) -> dict[str, Any]:
-        """As plain data; numbers have nine decimals, since what is less is rounding of the reference."""
+        """The same as plain data; numbers have nine decimals, since what is less is rounding of the reference."""
         return {"sentence": self.sentence, **{name: _rounded(x) for name, x in asdict(self).items()}}
 
 
@@ -300,7 +300,7 @@ def severity(observations: Sequence[Observation], calls: FreshCalls) -> Severity
 
 
 def _kinds(seen: Sequence[Observation], is_meant: Callable[[str], bool]) -> dict[str, str]:
-    """What the gradient of each input is on all of these."""
+    """The kind of each input's gradient over all of these."""
     by_name: dict[str, list[Gap]] = {}
     for o in seen:
         for name, gap in gaps(o).items():

@@ -35,7 +35,7 @@ class Variable(NDArrayOperatorsMixin):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of the array."""
+        """The shape of the array."""
         return self.value.shape
 
     @property
@@ -99,7 +99,7 @@ class _Edge:
     passes: float = 1.0
 
     def passed(self, g: Array, factors: Factors) -> Array | None:
-        """What is left of a gradient; None for nothing, since what passes nothing passes no NaN either."""
+        """The rest of a gradient behind an edge; None for nothing, since what passes nothing passes no NaN either."""
         named = [factors[name] for name in self.names if name in factors]
         # Most edges have the factor 1, and there are thousands of gradients.
         if not named and self.passes == 1:
@@ -126,7 +126,7 @@ def edge(x: Any, *names: str, where: Array = None, passes: float = 1.0) -> Any:
 
 
 def edges(x: Any, parts: Callable[[], Mapping[str, Array]], name: str) -> Any:
-    """As `edge` for each of some parts of the entries, which are made only where there is a gradient.
+    """Edges as of `edge` for each of some parts of the entries, which are made only where there is a gradient.
 
     `parts`: by their names, which stand in the place of ``{}`` in `name`.
     """

@@ -40,7 +40,7 @@ def triage(
     causes: bool = True,
     calls: FreshCalls = NO_CALLS,
 ) -> tuple[Diagnosis, ...]:
-    """What the arithmetic of a target does, given that it computes the reference, or what `expected` says.
+    """Diagnoses of the arithmetic of a target, given that it computes the reference, or what `expected` says.
 
     `observations`: all of a run. `expected`: probe to ``(value, grads)`` of the reading to start from; default: the
     reference. `causes`: whether the exponents are those of the reference, so that they can tell why a value is not

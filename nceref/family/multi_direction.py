@@ -129,7 +129,7 @@ def _below(losses, inputs):
 
 
 def _denominators(s):
-    """How often the positive stands in each denominator, and other rows that meet one row of the pair there, or both.
+    """The count of the positive in each denominator, and other rows that meet one row of the pair there, or both.
 
     A document meets the query in qd and the own document in dd, a query in qq and dq.
     """

@@ -107,7 +107,7 @@ Part = Heading | Paragraph | Verbatim | Formula | Entries | Table
 
 
 def parts(blocks: Iterable[Block]) -> list[Part]:
-    """What a format without lines of its own shows of blocks: none that are empty, and grids of one kind as one."""
+    """The blocks as a format without lines of its own shows them: none that are empty, and grids of one kind as one."""
     out: list[Part] = []
     apart = True
     for block in blocks:

@@ -166,7 +166,7 @@ def summary(tables: Iterable[Table], digits: int | None = None) -> Page:
 
 
 def tally(tables: Iterable[Table]) -> str:
-    """How many of the published numbers of these tables agree."""
+    """The number of published numbers of these tables that agree."""
     count = Counter(one for table in tables for one, *_ in _judged(table))
     agree, unknown = count[Verdict.AGREES] + count[Verdict.PRINTED_DIGITS], count[Verdict.NOT_REPRODUCIBLE]
     differ = count.total() - agree - unknown

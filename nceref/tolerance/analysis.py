@@ -245,7 +245,7 @@ class Analysis:
         self.row_errors, self.slope_errors = self.moved_by(self.spread)
 
     def spread_of_statistics(self) -> dict[str, Array]:
-        """How far each statistic may be off where the head reads it."""
+        """The largest error of each statistic where the head reads it."""
         fmt, constant = self.fmt, self.plan.constant
         return {
             name: fmt.u * (fmt.count(2) * np.abs(finite(x)) + fmt.count(4) * constant) + self.errors[name]

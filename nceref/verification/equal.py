@@ -185,7 +185,7 @@ def _target(name: str) -> str:
 
 
 def _lead(report: Report) -> Diagnosis | None:
-    """What explains the difference, and not what was measured beside that."""
+    """The part that explains the difference, and not what was measured beside that."""
     return next((d for d in report.diagnosis if d.first), None)
 
 

@@ -228,7 +228,7 @@ def line(text: str) -> str:
 
 
 def _variants(loss: Loss) -> Iterator[dict[str, Any]]:
-    """Nothing, and then each set of arrays that a variant of the loss is given beside the required ones."""
+    """Settings: none, and then each set of arrays that a variant of the loss is given beside the required ones."""
     optional = [p.name for p in loss.parameters if isinstance(p, Array | Labels) and not p.required]
     sets = [{name: ... for name in optional if variant.get(name) is ...} for variant in loss.variants]
     seen: list[dict[str, Any]] = [{}]

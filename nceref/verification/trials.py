@@ -61,7 +61,7 @@ class Trial:
 
     @property
     def trouble(self) -> str:
-        """What came in place of a number, as `Outcome.trouble` names it; empty for none."""
+        """The trouble that came in place of a number, as `Outcome.trouble` names it; empty for none."""
         return self.observations[-1].outcome.trouble if self.observations else ""
 
     @property
@@ -71,7 +71,7 @@ class Trial:
 
     @property
     def reached(self) -> int:
-        """How far it came: refused, called, with numbers alone, or with those of the reference."""
+        """The stage that it came to: refused, called, with numbers alone, or with those of the reference."""
         if not self.observations or self.trouble:
             return CALLED if self.observations else REFUSED
         return RUNS if self.wrong else RIGHT
@@ -103,7 +103,7 @@ class Trial:
 
     @property
     def words(self) -> str:
-        """What was measured of a way of calling, as the rest of a sentence; empty for one that gave no number."""
+        """The measurement of a way of calling, as the rest of a sentence; empty for one that gave no number."""
         option, count = how_called(self.options), len(self.observations)
         words = {
             RUNS: "this call runs, but gives other values than the reference",

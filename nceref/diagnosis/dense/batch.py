@@ -127,7 +127,7 @@ class DenseBatch:
 
     @property
     def scale(self) -> float:
-        """What multiplies similarities: the inverse of the temperature; 1 without one."""
+        """The factor of similarities: the inverse of the temperature; 1 without one."""
         known = [
             float(self.inputs[name]) ** power for name, power in INVERSE_TEMPERATURES.items() if name in self.inputs
         ]
@@ -318,7 +318,7 @@ def _scaled(x: Array, length: Array, name: str) -> Array:
 
 
 def _lengths(given: Mapping[str, Array], deviations: Deviations) -> dict[str, Array]:
-    """What each input is divided by: the lengths of rows, of columns, or one length for all."""
+    """The divisor of each input: the lengths of rows, of columns, or one length for all."""
     axes: Any = -1
     for id, over in zip(_WHOLE, (-2, (-2, -1)), strict=True):
         if id in deviations:

@@ -140,7 +140,7 @@ def _stages(
 
 
 def batches(loss: Loss, inputs: Mapping[str, Any]) -> Sequence[DenseBatch] | None:
-    """What the stages of a loss start from, one a direction; None for a loss or an input that has no stages."""
+    """The batches that the stages of a loss start from, one a direction; None for a loss or an input without stages."""
     form = form_of(loss)
     if form.stages is None:
         return None

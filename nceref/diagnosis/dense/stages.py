@@ -213,7 +213,7 @@ def reduced(rows: DenseRows, deviations: Deviations, reduction: str, unit: float
 
 
 def _other_mean(rows: DenseRows, weights: Array, total: Any, deviations: Deviations, unit: float) -> tuple[Array, Any]:
-    """Which rows the mean is over, and what it divides by."""
+    """The weights of the rows in the mean, and its divisor."""
     n = len(weights)
     if "mean-over-pairs" in deviations and rows.pairs is not None:
         return weights * rows.pairs, np.sum(weights * rows.pairs)

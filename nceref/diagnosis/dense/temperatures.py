@@ -25,7 +25,7 @@ PARTIAL_TEMPERATURES = (
 
 
 def inverse_temperature(inputs: Mapping[str, Any], deviations: Deviations) -> Array:
-    """What multiplies the similarities.
+    """The factor of the similarities.
 
     `deviations`: of those of the axis ``temperature`` the first counts.
     """

@@ -46,7 +46,7 @@ class Calls:
         return FORMATS[self.dtype].storage.u
 
     def noise(self, y: Any) -> float:
-        """How far roundings may move values of this size."""
+        """The distance by which roundings may move values of this size."""
         return max(_ROOM * _UNIT, _FLOAT32 * self.unit) * max(1.0, float(np.max(np.abs(y))))
 
     def value(self, design: Design, x: Any) -> float:

@@ -92,7 +92,7 @@ def _searches(calls: Calls, loss: Loss, settings: Mapping[str, Any], kept: list[
 
 
 def _numbers(batches: Sequence[TargetCall]) -> list[tuple[float, float]]:
-    """What the target and the reference gave."""
+    """Values of the target and of the reference."""
     return [(b.y, b.reference) for b in batches]
 
 

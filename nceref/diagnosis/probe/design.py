@@ -107,7 +107,7 @@ class Design:
         return a.block != b.block and letters[a.block] == letters[b.block] and a.row == b.row
 
     def companions(self, u: int) -> int:
-        """How many other nodes belong to a node."""
+        """The number of other nodes that belong to a node."""
         return self._companions[u]
 
     def count(self, u: int) -> float:
@@ -165,7 +165,7 @@ def design(loss: Loss, settings: Mapping[str, Any], sizes: Mapping[str, int], sc
 def design_or_inputs(
     loss: Loss, settings: Mapping[str, Any], sizes: Mapping[str, int], scalars: Mapping[str, float], seed: int
 ) -> Design:
-    """As `design`; where there is none, one without rows, whose inputs stay as they are."""
+    """A design as of `design`; where there is none, one without rows, whose inputs stay as they are."""
     one = design(loss, settings, sizes, scalars, seed)
     if one is not None:
         return one

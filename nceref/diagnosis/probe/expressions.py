@@ -134,7 +134,7 @@ def has_expression(values: Sequence[float], off: Sequence[float], where: Sequenc
 
 
 def _products(v: Any, room: Any, where: Sequence[Values]) -> tuple[Any, Any, Any]:
-    """Which products of three quantities have a constant ratio to the values; that ratio, and their values."""
+    """Products of three quantities with a constant ratio to the values; that ratio, and their values."""
     (_, x), (_, y), (_, z) = _tabulated(_by_name(where))
     e = x[:, None, None] * y[:, None] * z
     with np.errstate(all="ignore"):
@@ -168,7 +168,7 @@ def _by_name(where: Sequence[Values]) -> _Places:
 # All constants of a search are measured at the same places, or at the first of them.
 @lru_cache(maxsize=8)
 def _tabulated(where: _Places) -> tuple[tuple[list[Factors], Any], ...]:
-    """Those quantities that are finite and not 0 everywhere, with their values, (products, places)."""
+    """The quantities that are finite and not 0 everywhere, with their values, (products, places)."""
     places = [dict(values) for values in where]
     return tuple(_finite(kinds, places) for kinds in _quantities(places))
 
@@ -233,7 +233,7 @@ _OUTER: tuple[Factors, ...] = ((), (("N", -1.0),), (("N", -1.0), ("T", -1.0)), (
 
 
 def _scales(where: Sequence[Values]) -> Iterator[tuple[Factors, Any]]:
-    """What may stand before a sum, with its values."""
+    """Factors that may stand before a sum, with their values."""
     for outer in _OUTER:
         if all(_can(name, where) for name, _ in outer):
             yield outer, np.array([Product(1.0, outer).value(w) for w in where])
@@ -257,7 +257,7 @@ _RANK = float(np.finfo(np.float64).eps)
 
 @lru_cache(maxsize=8)
 def _summands(where: _Places) -> tuple[list[Factors], Any]:
-    """Those of `_ADDED` that have a value everywhere, with their values, (summands, places)."""
+    """The members of `_ADDED` that have a value everywhere, with their values, (summands, places)."""
     places = [dict(values) for values in where]
     usable: list[Factors] = [f for f in _ADDED if all(_can(name, places) for name, _ in f)]
     return usable, np.array([[Product(1.0, f).value(w) for w in places] for f in usable])

@@ -249,7 +249,7 @@ def _holds(calls: Calls, formula: Formula, loss: Loss, settings: Mapping[str, An
 
 
 def _predicting(calls: Calls, trial: Trial, given: Mapping[str, Any]) -> DiagnosisPart:
-    """How well a formula predicts what was kept to try it."""
+    """A sentence on how well a formula predicts what was kept to try it."""
     low, high = trial.temperatures
     between = f", temperatures from {low:.2g} to {high:.2g}" if low < high else ""
     beside = "".join(f", {name} {value}" for name, value in given.items())

@@ -19,7 +19,7 @@ KINDS = ("offset", "A", "B", "d", "c", "b")
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Which number stands where.
+    """Numbers of a formula by place.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Model:
         return np.concatenate([self.numbers[k][~self.fixed[k]] for k in KINDS])
 
     def moved(self, free: Any) -> "Model":
-        """With other free numbers."""
+        """The model with other free numbers."""
         out, start = {}, 0
         for k in KINDS:
             out[k] = self.numbers[k].copy()
@@ -116,7 +116,7 @@ def _tie(index: Any, size: int) -> Any:
 
 
 def solved(model: Model, s: Any, y: Any) -> Model:
-    """With the numbers that enter linearly (offset, A, B) at their least squares."""
+    """The model with the numbers that enter linearly (offset, A, B) at their least squares."""
     linear = {k: model.fixed[k] if k in ("offset", "A", "B") else np.ones_like(model.fixed[k]) for k in KINDS}
     part = replace(model, fixed=linear)
     value, columns = part.jacobian(s)

@@ -54,7 +54,7 @@ REFINEMENTS: dict[str, Callable[[Design, int, int], Key]] = {
 
 @dataclass(frozen=True)
 class Arrangement:
-    """What a structure links at one design is at every design.
+    """The links of a structure at every design, read off one.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ def tied(design: Design, pattern: Arrangement, scale: float) -> tuple[Model, dic
 
 
 class _Places:
-    """Which number stands where, as places in lists of kinds."""
+    """Places of numbers in lists of kinds."""
 
     def __init__(self, design: Design, pattern: Arrangement) -> None:
         self.design, self.pattern = design, pattern
@@ -205,7 +205,7 @@ def belongs_together(key: Key) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Formula:
-    """What a program computes, at every size and at every value of the scalars.
+    """The formula that a program computes, at every size and at every value of the scalars.
 
     Attributes
     ----------
@@ -224,7 +224,7 @@ class Formula:
 
     @property
     def size(self) -> int:
-        """How many numbers and quantities it takes to write it."""
+        """The count of numbers and quantities that it takes to write it."""
         return sum(1 + len(term.factors) for expression in self.terms.values() for term in expression)
 
     def value(self, design: Design, xs: Any) -> Any:

@@ -114,7 +114,7 @@ def _drawn(calls: Calls, design: Design, rng: Any) -> tuple[Any, Any]:
 def _candidates(
     design: Design, links: Structure, only: str | None, like: Similarity | None
 ) -> Iterator[tuple[Similarity, Arrangement]]:
-    """What is tried: the most usual similarity with ever more kinds of pairs, then others with the fewest."""
+    """Candidates: the most usual similarity with ever more kinds of pairs, then others with the fewest."""
     patterns: dict[int, Arrangement] = {}
     for refinement in REFINEMENTS if only is None else (only,):
         shape = pattern(design, links, refinement)
@@ -197,7 +197,7 @@ def scale_of(design: Design) -> float:
 
 
 def _uncertainty(model: Model, s: Any, room: float) -> dict[str, Any]:
-    """How far each number may be off if values are off by the room."""
+    """The largest error of each number if values are off by the room."""
     _, columns = model.jacobian(s)
     size = np.linalg.norm(columns, axis=0) + 1e-300
     inverse = np.linalg.pinv(columns / size, rcond=1e-13)

@@ -68,7 +68,7 @@ class TargetCall:
     _copies: dict[int, list[tuple[list[int], Sequence[DenseBatch]]]] = field(default_factory=dict)
 
     def before(self, choice: Choice, c: float = 1.0, keep: bool = False) -> DenseBatch:
-        """What is on hand before the last stage; `keep` keeps what the stages gave for choices of one more stage."""
+        """The batches before the last stage; `keep` keeps what the stages gave for choices of one more stage."""
         last = len(self.stages) - 1
         items = tuple(sorted((k, n) for k, n in choice.items() if k < last))
         known = next((items[:m] for m in (1, 0) if items[:m] in self._kept), None)
@@ -82,7 +82,7 @@ class TargetCall:
     def _through(
         self, batches: Sequence[DenseBatch], choice: Choice, start: int, stop: int, c: Any = 1.0
     ) -> list[Sequence[DenseBatch]]:
-        """What is on hand before the stage `start`, and after each stage from it on."""
+        """The batches before the stage `start`, and after each stage from it on."""
         self.effort += (stop - start) * sum(1 + w.own.size / _ENTRIES for w in batches)
         out = [batches]
         for k in range(start, stop):
@@ -98,7 +98,7 @@ class TargetCall:
             return np.nan
 
     def reduced(self, batch: DenseBatch, n: int, c: float = 1.0) -> Any:
-        """What a way of the last stage makes of what is on hand before it; NaN where it does not fit the shapes."""
+        """The value that a way of the last stage makes of what is before it; NaN where it does not fit the shapes."""
         self.effort += 1
         try:
             return self.stages[-1].ways[n].of(batch, c)
@@ -106,7 +106,7 @@ class TargetCall:
             return np.nan
 
     def after(self, k: int, n: int, c: float = 1.0) -> list[Any]:
-        """What one way of a stage gives, in each direction; all before it is as in the reference."""
+        """The result of one way of a stage, in each direction; all before it is as in the reference."""
         return [self.stages[k].ways[n].of(w, c) for w in self._kept[()][k]]
 
     def rows(self, choice: Choice, k: int, ways: Sequence[Chosen]) -> Any:
@@ -197,7 +197,7 @@ class TargetCall:
         return self._rows_of(done, k + 1, count)
 
     def _copied(self, k: int, count: int) -> Iterable[tuple[list[int], Sequence[DenseBatch]]]:
-        """What is on hand before a stage, that many times; kept where it is one batch, since others are large."""
+        """The batches before a stage, that many times; kept where it is one batch, since others are large."""
         if k not in self._copies:
             copies = self._joined(dict.fromkeys(range(count), self._kept[()][k]), k, k)
             if count > self._few:
@@ -207,7 +207,7 @@ class TargetCall:
 
     @property
     def _few(self) -> int:
-        """How many batches are joined at most."""
+        """The most batches that are joined."""
         entries: int = sum(w.own.size for w in self.directions)
         return max(_AT_ONCE // entries, 1)
 
@@ -235,7 +235,7 @@ class TargetCall:
     def _with_each(
         self, choice: Choice, k: int, ways: Iterable[Chosen], stop: int
     ) -> Iterator[tuple[int, Sequence[DenseBatch]]]:
-        """What is on hand before the stage `stop` with each way of another one that fits the shapes, and its place."""
+        """The batches before the stage `stop` with each way of another one that fits the shapes, and its place."""
         before = self._kept[tuple(sorted(choice.items()))][k]
         for at, (n, c) in enumerate(ways):
             with suppress(*_REFUSED):
@@ -267,7 +267,7 @@ class TargetCall:
 
     @cached_property
     def bits(self) -> float:
-        """How much more the target differs from the reference than roundings may, as a logarithm."""
+        """The logarithm of how much more the target differs from the reference than roundings may."""
         return log2(max(1.0, abs(self.y - self.reference) / self.room))
 
     def sums(self, choice: Choice) -> Any:
@@ -296,7 +296,7 @@ def _linear(stages: Sequence[Stage]) -> tuple[tuple[int, int], ...]:
 
 
 def _integers(way: Way) -> Sequence[int]:
-    """What is tried as the constant of a way: 1 where it has none, nothing where it is solved for."""
+    """Numbers that are tried as the constant of a way: 1 where it has none, nothing where it is solved for."""
     return {INTEGER: INTEGERS, REAL: ()}.get(way.constant, (1,))
 
 
@@ -306,7 +306,7 @@ def _shapes(batch: DenseBatch, stages: Sequence[Stage]) -> tuple[Any, ...]:
 
 
 def _arrays(result: Any) -> tuple[Any, ...]:
-    """What a stage gave, which may be one array or several."""
+    """The result of a stage, which may be one array or several."""
     return result if isinstance(result, tuple) else (result,)
 
 
@@ -321,7 +321,7 @@ def _are_rows_of(joined: Any, alone: Mapping[int, Any], count: int) -> bool:
 
 
 def effort(calls: Sequence[TargetCall]) -> float:
-    """What was spent on some calls, in evaluations of a stage."""
+    """The effort of some calls, in evaluations of a stage."""
     return sum(b.effort for b in calls)
 
 

@@ -16,7 +16,7 @@ STEP = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """What was links at one design.
+    """The links between similarities at one design.
 
     Attributes
     ----------

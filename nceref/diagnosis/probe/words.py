@@ -73,7 +73,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Difference:
-    """What a formula has in the place of what the reference has; empty where one of them has nothing there."""
+    """Terms of a formula in the place of those of the reference; empty where one of them has nothing there."""
 
     yours: str
     reference: str
@@ -82,7 +82,7 @@ class Difference:
 
     @property
     def sentence(self) -> str:
-        """What differs."""
+        """The differences in words."""
         if not self.yours:
             return f"no {self.reference}, which is in the reference"
         rest = f", in the reference {self.reference}" if self.reference else ", which is not in the reference"
@@ -90,7 +90,7 @@ class Difference:
 
     @property
     def remedy(self) -> str:
-        """What makes it the reference's, as an imperative."""
+        """The change that makes it the reference's, as an imperative."""
         if not self.reference:
             return f"leave out {self.yours}"
         return f"write {self.reference} in the place of {self.yours}" if self.yours else f"add {self.reference}"
@@ -123,7 +123,7 @@ def side_by_side(yours: Formula, reference: Formula | None, design: Design) -> L
 
 
 def _with_anchors(yours: Formula, reference: Formula, line: str) -> Lines:
-    """What `side_by_side` gives where both read alike: the input whose rows are the anchors, where that differs."""
+    """The pair of `side_by_side` where both read alike: the input whose rows are the anchors, where that differs."""
     mine, theirs = _anchors(yours), _anchors(reference)
     if mine == theirs or len(mine) != 1 or len(theirs) != 1 or line.count("sum_i ") != 1:
         return line, line, ()
@@ -146,7 +146,7 @@ def _slots(row: Row) -> Iterator[tuple[Slot, str]]:
 def _differences(
     rows: Any, mine: Mapping[Slot, str], theirs: Mapping[Slot, str], different: Any
 ) -> Iterator[Difference]:
-    """What differs, slot by slot; rows that only the reference has, each as a whole."""
+    """The differences, slot by slot; rows that only the reference has, each as a whole."""
     missing = {k for k in {slot[0] for slot in theirs} if not any(text for slot, text in mine.items() if slot[0] == k)}
     yield from (Difference("", _line([rows[1][k]], {}).removeprefix("L = ")) for k in sorted(missing))
     for slot in (*mine, *(slot for slot in theirs if slot not in mine)):
@@ -382,7 +382,7 @@ class _Writer:
         return index, ", ".join(filter(None, (among, beside.replace("j ", f"{letter} "))))
 
     def _pairs(self) -> Row:
-        """What stands outside of the logarithms of anchors: all pairs in one, each in its own, linear ones."""
+        """Pairs outside of the logarithms of anchors: all pairs in one, each in its own, linear ones."""
         terms, parts = self.formula.terms, {}
         for (kind, key), a in terms.items():
             if kind == "A" and a and not {*key[:2]} & {*_anchors(self.formula)}:

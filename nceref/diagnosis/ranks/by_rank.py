@@ -54,12 +54,12 @@ class RankRecord:
         return self.cases > 0 and not (self.wrong or self.not_finite or self.trouble)
 
     def record(self) -> dict[str, Any]:
-        """As plain data."""
+        """The same as plain data."""
         return {**asdict(self), "right": self.right, "sentence": self.sentence}
 
     @property
     def sentence(self) -> str:
-        """What is wrong with it."""
+        """The fault in words."""
         words = [f"value wrong on {listed(self.wrong)}"] if self.wrong else []
         words += [f"not finite on {listed(self.not_finite)}"] if self.not_finite else []
         words += [f"{next(iter(self.trouble.values()))} on {listed(self.trouble)}"] if self.trouble else []
@@ -67,7 +67,7 @@ class RankRecord:
 
 
 def rank_records(run: str, observations: Sequence[Observation], contract: Contract) -> tuple[RankRecord, ...]:
-    """What each rank of a run did.
+    """A record of each rank of a run.
 
     Result: in the order of the ranks.
     """
@@ -87,7 +87,7 @@ def rank_records(run: str, observations: Sequence[Observation], contract: Contra
 
 
 def _answers(observation: Observation, contract: Contract) -> Sequence[Outcome]:
-    """By rank; devices of one process fail together."""
+    """Answers by rank; devices of one process fail together."""
     outcome = observation.outcome
     together = outcome.trouble and len(outcome.ranks) < contract.world_size
     return (outcome,) * contract.world_size if together else outcome.ranks
@@ -103,7 +103,7 @@ def _is_source(answers: Sequence[Outcome], rank: int) -> bool:
 
 
 def ranks_apart(observations: Sequence[Observation], contract: Contract) -> str:
-    """Which ranks have a right value on all cases, where others have not; empty where that says nothing.
+    """The ranks that have a right value on all cases, where others have not; empty where that says nothing.
 
     Result: such as "the value of rank 0 is right on all 27 cases, that of rank 1 is not".
     """
@@ -117,7 +117,7 @@ def ranks_apart(observations: Sequence[Observation], contract: Contract) -> str:
 
 
 def answered(observations: Sequence[Observation], contract: Contract) -> list[Observation]:
-    """Those in which every rank gave numbers."""
+    """The observations in which every rank gave numbers."""
     return [
         o
         for o in usable(observations)
@@ -146,7 +146,7 @@ def predicted(
 
 
 def wrong_values(cases: Sequence[RankCase]) -> list[list[bool]]:
-    """For each rank on which cases its value is wrong, as a value of all rows or of its own: what fits better.
+    """The cases on which the value of each rank is wrong, as a value of all rows or of its own: what fits better.
 
     Result: by rank; empty without cases.
     """

@@ -126,7 +126,7 @@ def _explanations(
     conventions: tuple[Option, ...],
     like: ValueFit | None = None,
 ) -> Iterator[RankExplanation]:
-    """What predicts the values of every rank on all cases, as another did; where its gradients too, with these."""
+    """Explanations of the values, and of the gradients if they can, of every rank on all cases, as of `like`."""
     cases = predicted(seen, contract, {o.id: o.value for o in conventions})
     if not cases:
         return
@@ -156,7 +156,7 @@ def _between_ranks(explanation: RankExplanation) -> bool:
 def _confirmed(
     explanation: RankExplanation, other: Observed | None
 ) -> tuple[RankExplanation, RankExplanation | None] | None:
-    """With the explanation of the other run, which must be the same; None where it is not."""
+    """The diagnosis with the explanation of the other run, which must be the same; None where it is not."""
     seen = answered(*other) if other is not None else []
     # A target that cannot run on as many ranks is explained by this run alone.
     if other is None or not seen:

@@ -23,7 +23,7 @@ IN_STEPS = {
 
 @dataclass(frozen=True)
 class RankExplanation:
-    """What the ranks do, on one number of them.
+    """An explanation of what the ranks do, on one number of them.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class RankExplanation:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """What is wrong between ranks, conventions apart."""
+        """Ids of what is wrong between ranks, conventions apart."""
         by_value = [*_reading_ids(self), *_value_ids(self.value, self.contract)]
         by_gradient = [id for each in (self.gradients or {}).values() for id in gradient_ids(each)]
         by_shared = [id for name, fit in self.shared.items() if (id := self._shared_id(name, fit))]

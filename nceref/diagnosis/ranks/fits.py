@@ -27,7 +27,7 @@ Powers = tuple[int | None, ...]
 
 @dataclass(frozen=True)
 class ValueFit:
-    """What the values of all ranks are: readings by rank, a share, and a power of the number of ranks."""
+    """An explanation of the values of all ranks: readings by rank, a share, and a power of the number of ranks."""
 
     readings: tuple[RankReading, ...]
     share: str
@@ -40,7 +40,7 @@ class ValueFit:
 
     @property
     def signature(self) -> tuple[Any, ...]:
-        """What is the same whatever the number of ranks is."""
+        """The part that is the same whatever the number of ranks is."""
         kinds = {(r.kind, r.masks) for r in self.readings}
         return tuple(sorted(kinds)), self.share, self.power
 
@@ -129,7 +129,7 @@ def _means_differ(case: RankCase) -> bool:
 
 
 def _places(cases: Sequence[RankCase], masks: str, share: str, power: int) -> ValueFit | None:
-    """For each rank the one place that predicts its values, its own first; None unless another is among them."""
+    """The one place that predicts the values of each rank, its own first; None unless another is among them."""
     readings = []
     count = cases[0].contract.world_size
     for rank in range(count):
@@ -145,7 +145,7 @@ def _places(cases: Sequence[RankCase], masks: str, share: str, power: int) -> Va
 
 
 def parts(case: RankCase, fit: ValueFit, name: str, rank: int) -> tuple[Any, Any, Any]:
-    """What a rank should leave in the gradient by its rows of an input, by role; the sum is right.
+    """The part of the gradient that a rank should leave by its rows of an input, by role; the sum is right.
 
     `fit`: how the ranks read the batch. `name`: an input that is split. Result: of its rows as anchors, as candidates
     of the rank's own anchors, as candidates of the anchors of other ranks.
@@ -156,7 +156,7 @@ def parts(case: RankCase, fit: ValueFit, name: str, rank: int) -> tuple[Any, Any
 
 
 def parts_from(case: RankCase, fit: ValueFit, name: str, rank: int, other: int) -> tuple[Any, Any, Any]:
-    """What the value of one rank adds to `parts` of another, or of itself; parameters as there."""
+    """The part that the value of one rank adds to `parts` of another, or of itself; parameters as there."""
     own, shape, reading = case.shards[rank], np.shape(case.inputs[name]), fit.readings[other]
     nothing = np.zeros((len(own), *shape[1:]))
     if reading.kind == "shard" and other != rank:
@@ -190,12 +190,12 @@ def _upstream(case: RankCase, fit: ValueFit, rank: int) -> Any:
 
 
 def shared_part(case: RankCase, fit: ValueFit, name: str, rank: int) -> Any:
-    """What a rank's own rows should leave in the gradient by an input that all ranks have."""
+    """The part of the gradient that a rank's own rows should leave by an input that all ranks have."""
     return case.slopes(fit.readings[rank], rank, name) @ _upstream(case, fit, rank)
 
 
 def room(case: RankCase, name: str, rank: int, wanted: Sequence[Any]) -> Any:
-    """How far the gradient that a rank leaves may be from what is expected, by entry."""
+    """The allowed distance of the gradient that a rank leaves from what is expected, by entry."""
     bound = np.asarray(case.probe.bounds.grads[name]) if case.probe.bounds else np.zeros(())
     reference = np.asarray(case.probe.grads[name])
     if name in case.split:
@@ -279,12 +279,12 @@ class SharedFit:
 
     @property
     def signature(self) -> tuple[Any, ...]:
-        """What is the same whatever the number of ranks is."""
+        """The part that is the same whatever the number of ranks is."""
         return self.power, 0 in self.without, bool(self.without), self.partial
 
 
 def shared_fit(cases: Sequence[RankCase], fit: ValueFit, name: str) -> SharedFit | None:
-    """How the gradient by a shared input is synchronized; None where no power predicts it.
+    """The synchronization of the gradient by a shared input; None where no power predicts it.
 
     `name`: a scalar, or an array that is not split.
     """

@@ -40,7 +40,7 @@ def check_mix(
 
 
 def mix_diagnoses(results: Sequence[Result]) -> tuple[Diagnosis, ...]:
-    """What is wrong where nothing fails but the mix.
+    """Diagnoses where nothing fails but the mix.
 
     `results`: all of a run.
     """

@@ -21,7 +21,7 @@ ID = "one-rank-apart"
 
 @dataclass(frozen=True)
 class OneRank:
-    """What is wrong on one rank, seen on one number of ranks.
+    """The fault of one rank, seen on one number of ranks.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ def _by_gradient(cases: Sequence[RankCase]) -> int | None:
 
 
 def _suspects(cases: Sequence[RankCase], fit: ValueFit, name: str, rank: int) -> Iterator[set[int]]:
-    """For each part of the gradient of a rank's rows that is wrong, the ranks of which one is to blame."""
+    """The ranks of which one is to blame, for each part of the gradient of a rank's rows that is wrong."""
     others = [other for other in range(len(fit.readings)) if other != rank]
     left = []
     for case in cases:
@@ -121,7 +121,7 @@ def _suspects(cases: Sequence[RankCase], fit: ValueFit, name: str, rank: int) ->
 
 
 def _parts(first: OneRank, second: OneRank) -> tuple[DiagnosisPart, ...]:
-    """What was measured on the fewer and on the more ranks."""
+    """Sentences on what was measured on the fewer and on the more ranks."""
     part = first.contract.part
     which = f"{part} {first.rank}" if first.rank == second.rank else f"the last {part}"
     if not first.value:

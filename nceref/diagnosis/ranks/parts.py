@@ -28,7 +28,7 @@ _STEPS = {"next": 1, "previous": -1}
 
 @dataclass(frozen=True)
 class RankReading:
-    """How a rank reads the batch.
+    """A way in which a rank reads the batch.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class RankCase:
 
     @cached_property
     def _batches(self) -> tuple[DenseBatch, ...]:
-        """Those of the dense form, one a direction; none where it has no such matrix."""
+        """The batches of the dense form, one a direction; none where it has no such matrix."""
         return tuple(batch for batch in self._arranged if isinstance(batch, DenseBatch))
 
     @cached_property
@@ -123,7 +123,7 @@ class RankCase:
 
     @property
     def readings(self) -> tuple[RankReading, ...]:
-        """Those that mean something for this loss, the right one and the places of ranks apart."""
+        """The readings that mean something for this loss, the right one and the places of ranks apart."""
         # A step knows no rows but its own.
         if self.contract.in_turn:
             return (RankReading("shard"),)
@@ -140,7 +140,7 @@ class RankCase:
 
     @property
     def _without(self) -> tuple[str, ...]:
-        """Which rows of other ranks may be no candidates, where the rows of all ranks are some."""
+        """The rows of other ranks that may be no candidates, where the rows of all ranks are some."""
         two = len(self.arrays) > 1
         square = two and bool(self._batches) and all(batch.in_queue is None for batch in self._batches)
         if not (self.contrasts_itself or square or self._judges_pairs):
@@ -161,7 +161,7 @@ class RankCase:
 
     @property
     def masks(self) -> tuple[str, ...]:
-        """What may go by the place of another rank."""
+        """The masks that may go by the place of another rank."""
         if self.contract.in_turn:
             return ()
         if self.contrasts_itself:
@@ -207,7 +207,7 @@ class RankCase:
             return self.form.rows(tuple(edit(batch) for batch in arranged), self.deviations)
 
     def _rows_taken(self, reading: RankReading, rank: int) -> tuple[Any, frozenset[str]] | None:
-        """Which rows of which inputs stand in the places of the reference's; None where that is not all of it."""
+        """The rows and inputs that stand in the places of the reference's; None where that is not all of it."""
         own, every = self.shards[rank], np.arange(self.count)
         if reading.kind == "joined" or (reading.kind == "place" and reading.place == rank):
             return every, frozenset()
@@ -222,7 +222,7 @@ class RankCase:
         return None
 
     def _less(self, arranged: Any, which: str) -> Any:
-        """Without the candidates that stand in `_elsewhere`."""
+        """The batch without the candidates that stand in `_elsewhere`."""
         if self._judges_pairs:
             logits, together = arranged
             return np.where(self._elsewhere(together, 0, which), -np.inf, logits), together
@@ -233,7 +233,7 @@ class RankCase:
         )
 
     def _elsewhere(self, matrix: Any, direction: int, which: str) -> Any:
-        """Which entries of a matrix are of a row of another rank: of the next one, the previous one, or of an input."""
+        """A mask of the entries of a row of another rank: of the next one, the previous one, or of an input."""
         n, m = matrix.shape
         rank = np.repeat(np.arange(len(self.shards)), [len(own) for own in self.shards])
         rows = np.tile(rank, n // self.count)
@@ -257,7 +257,7 @@ class RankCase:
         return replace(batch, numerator_factor=2 - mass / (alike / np.sum(alike, axis=1, keepdims=True) @ mass))
 
     def _moved(self, rank: int, place: int) -> Any:
-        """Which row stands where the reference has each row, for a rank that counts from the start of another."""
+        """The row that stands where the reference has each row, for a rank that counts from the start of another."""
         start = (int(self.shards[k][0]) if len(self.shards[k]) else 0 for k in (place, rank))
         return (np.arange(self.count) + next(start) - next(start)) % self.count
 
@@ -337,7 +337,7 @@ class RankCase:
         return reduced(each, self.deviations, self.probe.reduction)
 
     def anchors(self, reading: RankReading, rank: int) -> tuple[Any, Any, Any]:
-        """Of each row the sample of its anchor, the place of its input in `arrays`, and its view.
+        """The sample of the anchor of each row, the place of its input in `arrays`, and its view.
 
         The sample is -1 for a row that is no sample's.
         """

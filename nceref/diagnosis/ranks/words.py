@@ -41,7 +41,7 @@ ALONE = DiagnosisPart("training is right; only the number that is logged is not"
 
 
 def parts_of(main: RankExplanation, runs: Sequence[RankExplanation]) -> tuple[DiagnosisPart, ...]:
-    """What was measured.
+    """Parts of the sentence on what was measured.
 
     `main`: which is put into words. `runs`: one for each number of ranks, or of steps. Result: the rest of what begins
     with ``with W ranks`` or ``in K steps``.
@@ -86,7 +86,7 @@ def _is_of_shards(main: RankExplanation) -> bool:
 
 
 def value_words(main: RankExplanation) -> DiagnosisPart:
-    """What the value is."""
+    """The words for the value."""
     words = _value_words(main)
     return DiagnosisPart(words, "", "right" if words in (_RIGHT, _OF_OWN_ROWS) else "wrong")
 
@@ -152,7 +152,7 @@ def _places(main: RankExplanation) -> str:
 
 
 def gradient_words(main: RankExplanation) -> Iterator[DiagnosisPart]:
-    """What the gradients are, inputs with the same together."""
+    """The words for the gradients, inputs with the same together."""
     by_words: dict[str, list[str]] = {}
     right = "is right" if main.value.plain and main.value.share != "own mean" else "is that of this value"
     contract = main.contract

@@ -44,7 +44,7 @@ class ChunkedLoss:
 
     @cached_property
     def dtype(self) -> Any:
-        """Of the computation."""
+        """The dtype of the computation."""
         return next(x.dtype for x in promoted(self.arguments).values() if isinstance(x, ChunkedArray))
 
     @cached_property

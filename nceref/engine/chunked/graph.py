@@ -171,7 +171,7 @@ class Graph:
         return self.once(("least", comparison, piece), least, merged)
 
     def copies(self, place: Place) -> Hashable:
-        """Which candidates of a place have an equal one, there or in another chunk."""
+        """A mask of the candidates of a place that have an equal one, there or in another chunk."""
         pieces = self.loss.plan.comparisons[place.comparison].logits.sides[-1].pieces
         prints = [self.once(("prints", *piece), tasks.fingerprints_of, self.loaded(piece)) for piece in pieces]
         twice = self.once(("repeated", place.comparison), repeated, prints)
@@ -260,7 +260,7 @@ class Graph:
         return ends
 
     def gradients(self, head: Hashable) -> dict[str, dict[Hashable, Hashable]]:
-        """For each input that gets a gradient, its chunks; of a scalar, the only one under ()."""
+        """The chunks of each input that gets a gradient; of a scalar, the only one under ()."""
         declared = [p for p in self.loss.loss.parameters if isinstance(p, Array | Scalar) and not p.constant]
         present = [p for p in declared if self.loss.arguments[p.name] is not None]
         chains = self.chains(head, {p.name for p in present})

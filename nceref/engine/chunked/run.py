@@ -83,7 +83,7 @@ class LossInChunks:
 
 
 def _in_chunks(x: Any, like: Any = None, in_memory: bool = False) -> Any:
-    """As an array of Dask, in the chunks of another one; what has none stays `in_memory` if it may."""
+    """An array of Dask, in the chunks of another one; what has none stays `in_memory` if it may."""
     import dask.array as da
 
     if is_chunked(like):
@@ -111,7 +111,7 @@ def _advise(bound: ChunkedLoss) -> None:
 
 
 class _Collections:
-    """What Dask computes, over a graph with all of its tasks.
+    """Collections that Dask computes, over a graph with all of its tasks.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def _finished(bound: ChunkedLoss, lazy: Any, grads: Mapping[str, Any]) -> tuple[
 
 
 def _held(x: Any) -> Any:
-    """What a collection holds; a float where it is one number."""
+    """The content of a collection; a float where it is one number."""
     held = x.compute()
     return float(held) if getattr(held, "shape", None) == () else held
 

@@ -154,7 +154,7 @@ def largest_weights(start: tuple[int, int], block: Array) -> tuple[Array, Array]
 
 
 def _cast(x: Array, dtype: Any) -> Array:
-    """In a dtype that is named as NumPy names it."""
+    """The array in a dtype that is named as NumPy names it."""
     xp = array_namespace(x)
     return xp.astype(x, getattr(xp, np.dtype(dtype).name), copy=False)
 
@@ -185,7 +185,7 @@ def fingerprints_of(rows: Rows) -> Array:
 
 
 def copies_of(rows: Rows, prints: Array, twice: Array) -> Copies | None:
-    """Which rows of a piece come more than once among those of all pieces."""
+    """A mask of the rows of a piece that come more than once among those of all pieces."""
     return copies(rows.values, prints, twice)
 
 
@@ -229,7 +229,7 @@ def finish_states(statistics: Mapping[str, Any], sides: Sequence[str], parts: Se
 
 @dataclass(frozen=True, eq=False)
 class Head:
-    """What the head of a loss gave: the value, and what the second pass needs.
+    """The result of the head of a loss: the value, and what the second pass needs.
 
     Attributes
     ----------
@@ -311,7 +311,7 @@ class Sums:
         return object.__sizeof__(self) + sum(getattr(x, "nbytes", 0) for x in (self.by_rows, *self.others.values()))
 
     def plus(self, by_rows: Array | None, others: Mapping[tuple[str, int], Any]) -> "Sums":
-        """With what one window adds; the arrays that were there stay as they are."""
+        """The sum with what one window adds; the arrays that were there stay as they are."""
         rows = by_rows if self.by_rows is None else self.by_rows if by_rows is None else self.by_rows + by_rows
         both = {key: self.others[key] + x if key in self.others else x for key, x in others.items()}
         return Sums(rows, {**self.others, **both})

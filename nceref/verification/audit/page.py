@@ -64,7 +64,7 @@ def _count(row: AuditRow) -> str:
 
 
 def tally(rows: Iterable[AuditRow]) -> str:
-    """How many targets and dtypes there are of each status: ``20 agree, 3 known, 2 missing``."""
+    """The count of targets and dtypes of each status: ``20 agree, 3 known, 2 missing``."""
     statuses = [row.status for row in rows]
     words = {AGREES: "agree", KNOWN: "differ as known", NEW: "new", STALE: "out of date", MISSING: "not installed"}
     return ", ".join(f"{statuses.count(status)} {word}" for status, word in words.items() if status in statuses)

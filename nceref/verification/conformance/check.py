@@ -23,7 +23,7 @@ _NOTHING = "no case that it could be judged on", "none to judge on this case"
 
 @dataclass(frozen=True)
 class ExpectedOutcome:
-    """What is expected of a check.
+    """The outcome that is expected of a check.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class ExpectedOutcome:
 
 @dataclass(frozen=True)
 class CheckOutcome:
-    """What became of a check.
+    """The outcome of a check.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class Check:
         end_quietly(outcome)
 
     def outcome(self, verification: TargetVerification) -> CheckOutcome:
-        """What the verification says of it."""
+        """The outcome according to the verification."""
         failing, line = self._failure(verification)
         expected = self.expectation
         if expected.reason and verification.is_judged:
@@ -120,7 +120,7 @@ class Check:
         return CheckOutcome("pass") if self.is_whole_run else self._left_out(verification)
 
     def _left_out(self, verification: TargetVerification) -> CheckOutcome:
-        """What fails as the target's own options expect it to, and what was not judged."""
+        """Results that fail as the target's own options expect it to, and those that were not judged."""
         known = tuple(r for r in self._own(verification) if r.status == "xfail")
         if known:
             entries = verification.options["expected_failures"]
@@ -129,7 +129,7 @@ class Check:
         return CheckOutcome("skip", reason) if reason else CheckOutcome("pass")
 
     def _failure(self, verification: TargetVerification) -> tuple[Sequence[Result], str]:
-        """What fails, and the line that says so; empty where nothing does."""
+        """The results that fail, and the line that says so; empty where nothing does."""
         try:
             report = verification.report
         except NcerefError as error:

@@ -18,7 +18,7 @@ _NO_REASON = "expected to fail"
 
 @dataclass
 class ExpectedFailures:
-    """What a caller expects to fail, and which entries have matched a check."""
+    """The failures that a caller expects, and the entries that have matched a check."""
 
     given: Mapping[str, ExpectedFailure]
     function: Callable[[Target, Check], str | None] | None = None

@@ -66,7 +66,7 @@ class CheckGroup:
         )
 
     def _failure(self, outcomes: Sequence[tuple[Check, CheckOutcome]]) -> Iterator[str]:
-        """What failed, in lines; none where nothing did that was not expected."""
+        """The failures, in lines; none where nothing failed that was not expected."""
         failed = [(member, outcome) for member, outcome in outcomes if outcome.status == "fail"]
         passed = [outcome.text for _, outcome in outcomes if outcome.status == "xpass"]
         if failed:
@@ -85,7 +85,7 @@ class CheckGroup:
             yield f"and {len(passed) - SHOWN} more that pass"
 
     def _ids(self, failed: Sequence[Check], results: Sequence[Result]) -> str:
-        """What to list for failures to be expected."""
+        """The ids to list for failures to be expected."""
         if not self.prefix:
             return _few(dict.fromkeys(r.id for r in results))
         return f"{_few(f'{self.prefix}-{member}' for member in failed)}; or all as {self.prefix}-{self}"
@@ -107,14 +107,14 @@ def _numbers(results: Sequence[Result]) -> Iterator[str]:
 
 
 def _off(result: Result) -> float:
-    """How far a result is off: relative to the reference, or to its bound where that is 0."""
+    """The error of a result: relative to the reference, or to its bound where that is 0."""
     if result.error is None:
         return 0.0
     return result.error / result.size if result.size else of_bound(result) or 0.0
 
 
 def _joined(outcomes: Sequence[CheckOutcome]) -> CheckOutcome:
-    """What no member fails: as expected where one is, and skipped where all are."""
+    """The outcome of members of which none fails: as expected where one is, and skipped where all are."""
     for status in ("xfail", "skip"):
         own = [outcome for outcome in outcomes if outcome.status == status]
         if own and (status == "xfail" or len(own) == len(outcomes)):

@@ -73,7 +73,7 @@ def unique_names(targets: Iterable[Target]) -> dict[str, Target]:
 
 
 def former_name(target: Target) -> str:
-    """What ids began with before names were short."""
+    """The name that ids began with before names were short."""
     return target.name or str(getattr(target.function, "__name__", target.function))
 
 

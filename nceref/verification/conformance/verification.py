@@ -58,7 +58,7 @@ class TargetVerification:
 
     @cached_property
     def planned(self) -> PlannedRun:
-        """What is going to be judged; the target is loaded, but not called.
+        """The plan of what is going to be judged; the target is loaded, but not called.
 
         Raises as `nceref.verify` does, and `TargetError`.
         """
@@ -74,7 +74,7 @@ class TargetVerification:
 
     @cached_property
     def report(self) -> Report:
-        """What `nceref.verify` returns; raises as it does."""
+        """The report that `nceref.verify` returns; raises as it does."""
         function, loss = self.target.function, self.target.loss or None
         if self._trouble is not None:
             # What takes minutes to load takes them once.
@@ -106,7 +106,7 @@ class TargetVerification:
         return by_case
 
     def explanation(self, check: str, command: str = "", *, whole: bool = False) -> Iterator[str]:
-        """What a failure shows below its own lines: why, with the first one alone.
+        """The lines below those of a failure: why, with the first one alone.
 
         `check`: whose failure it is. `command`: what prints the whole report of a target of a manifest; empty: the call
         in Python. `whole`: whether it is about everything, so that the page belongs to it.
@@ -160,7 +160,7 @@ class TargetVerification:
 
 
 def _place(request: Request) -> tuple[Any, ...]:
-    """What targets must share that are loaded in one process."""
+    """The key that targets share which are loaded in one process."""
     file = request.thing.rpartition(":")[0] or request.thing
     return file, os.getcwd(), request.device, request.timeout, request.isolate  # noqa: PTH109 - of the process
 

@@ -15,7 +15,7 @@ from nceref.verification.options import KEYS as OPTIONS
 
 
 class Kind(NamedTuple):
-    """What a value must be: in words, and as a JSON Schema."""
+    """A kind of value: in words, and as a JSON Schema."""
 
     words: str
     schema: Mapping[str, Any]
@@ -130,7 +130,7 @@ def wrong_keys(
     needed: Iterable[str],
     place: Callable[..., str],
 ) -> Iterator[str]:
-    """What is wrong with a table: keys that it does not have, values of another kind, and keys that are missing.
+    """The faults of a table: keys that it does not have, values of another kind, and keys that are missing.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ _SUCH_AS = {"target": "my_losses.py:nt_xent", "id": "opposed-*/value", "reason":
 
 
 def no_key(key: str, keys: Iterable[str], of: str) -> str:
-    """That there is no such key, and which was meant."""
+    """A sentence that there is no such key, and which was meant."""
     meant = did_you_mean(alike(key, keys)[:2], as_code) or f"keys are {', '.join(map(as_code, keys))}"
     return f"`{printable(key)}` is no key of {of}; {meant}"
 

@@ -131,7 +131,7 @@ def html(manifest: Manifest, results: Sequence[ManifestResult]) -> str:
 
 
 def record(manifest: Manifest, results: Sequence[ManifestResult], apart: Mapping[str, str] = NONE) -> dict[str, Any]:
-    """What the JSON file holds, by `SCHEMA`.
+    """The content of the JSON file, by `SCHEMA`.
 
     `apart`: names of targets that are left out, each with the reason.
     """

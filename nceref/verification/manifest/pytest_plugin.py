@@ -117,5 +117,5 @@ class ManifestItem(pytest.Item):
             pytest.fail(sentence, pytrace=False)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Where it stands in the manifest; pytest counts lines from 0."""
+        """The place of the check in the manifest; pytest counts lines from 0."""
         return self.path, self._check.line - 1, self.name

@@ -71,7 +71,7 @@ class ManifestTarget:
 
     @property
     def line(self) -> int:
-        """Where the table begins."""
+        """The line where the table begins."""
         return line_of(self.place())
 
     def place_of(self, id: str) -> str:
@@ -201,7 +201,7 @@ _TABLES = ("target", "defaults")
 
 
 def _defaults(given: Any, place: Callable[..., str]) -> tuple[dict[str, Any], list[str]]:
-    """What holds for every target, without what is wrong there, and what that is."""
+    """The settings that hold for every target, without what is wrong there, and what that is."""
     if not isinstance(given, dict):
         return {}, [f"{place()}: `defaults` must be a table, [defaults], got {kind(given)}"]
     right = {key: x for key, x in given.items() if key in DEFAULTS and DEFAULTS[key].fits(x)}
@@ -209,7 +209,7 @@ def _defaults(given: Any, place: Callable[..., str]) -> tuple[dict[str, Any], li
 
 
 def _place(place: Callable[..., str], i: int, table: Mapping[str, Any], defaults: Mapping[str, Any], *keys: Any) -> str:
-    """Of keys of a target; of one that it has by default, where that stands."""
+    """The place of keys of a target; of one that it has by default, where that stands."""
     by_default = keys and keys[0] in defaults and keys[0] not in table
     return place(*(("defaults",) if by_default else ("target", i)), *keys)
 

@@ -57,7 +57,7 @@ class RecognizedTarget:
 
     @property
     def id(self) -> str:
-        """For the bar of progress."""
+        """The name for the bar of progress."""
         return self.callable.text
 
     @property
@@ -135,7 +135,7 @@ def _explained(
 
 
 def _intended(search: LossSearch, best: Candidate) -> dict[str, str]:
-    """What makes the difference a convention that is held to; empty where that was not seen to be right."""
+    """The settings that make the difference a convention that is held to; empty where that was not seen to be right."""
     if (explanation := explanation_of(best.report)) is None:
         return {}
     conventions = {CONVENTIONS[id].axis: id for id in explanation.id.split("+")}
@@ -148,7 +148,7 @@ def _intended(search: LossSearch, best: Candidate) -> dict[str, str]:
 
 
 def _what_explains(report: Report) -> str:
-    """Which convention explains the difference, if one does."""
+    """A sentence on the convention that explains the difference, if one does."""
     explanation = explanation_of(report)
     return f"{explanation.id if explanation else 'nothing'} explains that"
 
@@ -161,7 +161,7 @@ def policies(loss: str) -> list[str]:
 
 
 def explanation_of(report: Report) -> Diagnosis | None:
-    """What explains a difference, of the closed list of conventions; None where nothing does."""
+    """The explanation of a difference, of the closed list of conventions; None where nothing explains it."""
     first = next(iter(report.diagnosis), None)
     known = CONVENTIONS.keys() - {"unexplained"}
     return first if first is not None and set(first.id.split("+")) <= known else None

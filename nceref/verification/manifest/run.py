@@ -44,7 +44,7 @@ class ManifestResult:
 
     @property
     def as_expected(self) -> dict[str, int]:
-        """How many results fail as each pattern of the expected failures has it, where any does."""
+        """The number of results that fail as each pattern of the expected failures has it, where any does."""
         outdated = {r.id for r in self.report.results if r.quantity == OUT_OF_DATE}
         failing = in_use(self.report.results, self.entry.ids)
         return {id: count for id, count in failing.items() if id not in outdated}
@@ -73,7 +73,7 @@ def left_out(manifest: Manifest, only: Sequence[str] = ()) -> dict[str, str]:
 
 
 def missing_package(entry: ManifestTarget) -> str:
-    """Which package that a target needs is not installed, with file and line; empty where all are.
+    """The package that a target needs and that is not installed, with file and line; empty where all are.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def verify_manifest(
 
 
 def command_of(manifest: Manifest, only: str = "") -> str:
-    """What judges a manifest, or one of its targets.
+    """The command that judges a manifest, or one of its targets.
 
     Parameters
     ----------
@@ -301,7 +301,7 @@ def _passes(entry: ManifestTarget, id: str, count: int, every: int) -> str:
 
 
 def tally(results: Sequence[ManifestResult]) -> str:
-    """How many targets pass: ``11 of 12 targets pass``."""
+    """The number of targets that pass: ``11 of 12 targets pass``."""
     if not results:
         return "no target is judged"
     passing = sum(result.report.exit_code == CONFORMS for result in results)

@@ -44,12 +44,12 @@ class ManifestDraft:
 
     @property
     def recognized(self) -> list[RecognizedTarget]:
-        """Those that get a table."""
+        """The callables that get a table."""
         return [each for each in self.targets if each.loss]
 
     @property
     def others(self) -> dict[str, str]:
-        """What gets none, with the reason."""
+        """The callables that get none, with the reason."""
         return {each.callable.text: each.reason for each in self.targets if not each.loss}
 
 
@@ -165,7 +165,7 @@ def _above(target: RecognizedTarget) -> list[str]:
 
 
 def _settings(target: RecognizedTarget) -> dict[str, Any]:
-    """What stands in `set`."""
+    """The content of `set`."""
     return {key: x for key, x in target.options.items() if key not in _KEYS}
 
 
@@ -182,7 +182,7 @@ def _keys(name: str, target: RecognizedTarget, folder: Path) -> Iterator[str]:
 
 
 def _suggested(target: RecognizedTarget) -> Iterator[str]:
-    """What to write where a difference is meant, or is not fixed yet."""
+    """Lines to write where a difference is meant, or is not fixed yet."""
     assert target.report is not None
     if target.report.ok:
         return
@@ -221,7 +221,7 @@ def _value(value: Any) -> str:
 
 
 def page_of(draft: ManifestDraft, written: str = "") -> Page:
-    """What was recognized, in a line each, and what was not.
+    """The page of what was recognized, in a line each, and what was not.
 
     Parameters
     ----------

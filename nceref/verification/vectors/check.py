@@ -100,7 +100,7 @@ def check_all(
 
 
 def _contradictions(case: VectorCase, name: str) -> Iterator[str]:
-    """Where fresh enclosures are not those of the stored numbers."""
+    """The places where fresh enclosures are not those of the stored numbers."""
     if case.expect == ERROR:
         if not evaluate(get_loss(case.loss).declaration, case.arguments).skip:
             yield f"{case.id}: the loss accepts what it should refuse"
@@ -134,7 +134,7 @@ def _by_program(case: VectorCase) -> Iterator[str]:
 
 
 def _bounds(case: VectorCase, formats: Collection[str]) -> Iterator[str]:
-    """Where the allowed errors are not those that this version derives, in some formats."""
+    """The places where the allowed errors are not those that this version derives, in some formats."""
     probes = bounded(get_loss(case.loss).declaration, case.arguments) if case.outputs else {}
     for dtype in formats:
         probe = probes.get(dtype)
@@ -157,7 +157,7 @@ ROUNDED = 1.01 * 10.0 ** (1 - DIGITS_ALLOWED)
 
 
 def bound_slack(probe: Probe) -> float:
-    """By how much of itself a bound may differ between machines.
+    """The share of itself by which a bound may differ between machines.
 
     A bound is made of sums of products of numbers that are not negative. Each of these is off, relatively, by the
     roundings on the way, by e^(2 ds) where it is a share, ds being the error of a logit in float64, and by ds / s where

@@ -44,7 +44,7 @@ def _wide(x: Any) -> Any:
 
 
 def _about(loss: str, cases: Sequence[VectorCase], manifest: str) -> dict[str, Any]:
-    """What is no array."""
+    """The content that is no array."""
     about = {case.id: {"expect": case.expect, "settings": dict(case.settings)} for case in cases}
     return {"loss": loss, "manifest": manifest, "reduction": "mean", "cases": about}
 

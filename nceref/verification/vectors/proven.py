@@ -119,7 +119,7 @@ def bound_of(probe: Probe, name: str) -> Any:
 
 
 def allowed_of(room: Any, radius: float) -> Any:
-    """What is stored for each entry: its bound and the radius of the number, rounded upward."""
+    """The stored number of each entry: its bound and the radius of the number, rounded upward."""
     return np.vectorize(lambda x: upward(Fraction(x) + Fraction(radius), DIGITS_ALLOWED), otypes=[np.float64])(room)
 
 

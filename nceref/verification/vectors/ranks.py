@@ -80,7 +80,7 @@ def contract_of(formulation: str, shards: Any) -> Contract:
 
 
 def label(contract: Contract, formulation: str) -> str:
-    """How the id of a case begins."""
+    """The beginning of the id of a case."""
     return f"{formulation}-{contract.label}{'-repeated' if contract.duplicate else ''}"
 
 

@@ -28,7 +28,7 @@ FEW_BITS = "bfloat16"
 
 @dataclass(frozen=True, eq=False)
 class VectorOutput:
-    """What is known of one output: the value, or the gradient by one input.
+    """One output with all that is known of it: the value, or the gradient by one input.
 
     Attributes
     ----------

@@ -12,7 +12,7 @@ EDGES = (0, 1, 31, 32, 63, 64, 95, 96, 127, 128, 129, 130)
 
 
 def listed_rows(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-    """Which rows of each gradient a record lists: the edges of blocks, and others at equal distances.
+    """The rows of each gradient that a record lists: the edges of blocks, and others at equal distances.
 
     `shapes`: shape by name of the gradient; vectors and numbers have no rows and are listed whole. Result: by name, in
     ascending order; together `LISTED`, as evenly as possible.
@@ -32,7 +32,7 @@ def listed_rows(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, .
 
 
 def _halving(count: int) -> Any:
-    """For each index its bits in reverse order, as a fraction: sorted by it, they spread evenly."""
+    """The bits of each index in reverse order, as a fraction: sorted by it, they spread evenly."""
     bits = max(1, (count - 1).bit_length())
     return np.array([int(f"{i:0{bits}b}"[::-1], 2) for i in range(count)])
 

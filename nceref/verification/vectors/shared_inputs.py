@@ -56,7 +56,7 @@ def _entries(seed: int, shape: tuple[int, int]) -> Any:
 
 
 def shared_by(loss: Loss) -> dict[str, tuple[str, int | None]]:
-    """Which of the arrays each array and label input of the first variant of a loss is.
+    """The one of the arrays that each array and label input of the first variant of a loss is.
 
     Parameters
     ----------

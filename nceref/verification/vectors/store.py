@@ -245,7 +245,7 @@ def _counted(path: Path, cases: tuple[VectorCase, ...], manifest: Mapping[str, A
 
 
 def _large_cases(place: Path, losses: Sequence[str], manifest: Mapping[str, Any]) -> dict[str, tuple[VectorCase, ...]]:
-    """What stands in files of its own in the package, by loss."""
+    """The cases of files of their own in the package, by loss."""
     if packed.RECORDS not in manifest["files"] or is_former(manifest):
         return dict.fromkeys(losses, ())
     return _unpacked(losses, *(checked_content(place / name, manifest) for name in (packed.RECORDS, packed.ARRAYS)))
@@ -330,7 +330,7 @@ def _manifest_file(cases: Mapping[str, Sequence[VectorCase]], files: Mapping[str
 
 
 def hash_of_ids(cases: Mapping[str, Sequence[VectorCase]]) -> str:
-    """What the change log says of a corpus: the sha256 of its ids, sorted, one a line."""
+    """The checksum of a corpus in the change log: the sha256 of its ids, sorted, one a line."""
     ids = sorted(case.id for each in cases.values() for case in each)
     return hashlib.sha256("\n".join(ids).encode()).hexdigest()
 

@@ -113,7 +113,7 @@ def _subtracted(cosines, target, margin, inputs, deviations):
 
 
 def _unsmoothed(inputs):
-    """With the target alone: a way of the positives smooths it."""
+    """The batches with the target alone: a way of the positives smooths it."""
     return _given({**inputs, "label_smoothing": 0.0}, {})
 
 

@@ -97,7 +97,7 @@ def _positives(inputs, deviations, n, v, m):
 
 
 def _chosen(weights, own, deviations):
-    """Which of the positives are used."""
+    """The positives that are used."""
     if "self-counted-as-positive" not in deviations:
         weights = np.where(own, 0.0, weights)
     if "first-positive-only" in deviations:

@@ -63,5 +63,5 @@ def softmaxed(
 def paired(
     names: tuple[str, ...], positives: str, candidates: str, inputs: Inputs, reduction: str, **head: Any
 ) -> tuple[Stage, ...]:
-    """As `softmaxed`, from similarities of the rows of these inputs over a temperature."""
+    """A line-up as of `softmaxed`, from similarities of the rows of these inputs over a temperature."""
     return softmaxed(compared(names, inputs), tempered_stage(inputs), positives, candidates, reduction, **head)

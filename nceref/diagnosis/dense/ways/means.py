@@ -42,7 +42,7 @@ def _chunk(w: DenseBatch, size: float) -> Any:
 
 
 def _of_a_chunk(chunk: Any) -> Any:
-    """How many rows are in the chunk of each."""
+    """The number of rows in the chunk of each row."""
     return np.bincount(chunk)[chunk]
 
 
@@ -250,7 +250,7 @@ def _weighted(g: Number) -> tuple[Mean, Mean, Mean]:
 
 
 def _curved(sums: bool) -> Iterator[tuple[str, Mean, str]]:
-    """What is no weighted sum of the rows."""
+    """Ways that are no weighted sum of the rows."""
     whole, name = (_sum, "sum_i") if sums else (_mean, "mean_i")
     for text, f, constant in WHOLE:
         yield f"{text}, J = {name} L_i", _of_whole(f, whole), constant

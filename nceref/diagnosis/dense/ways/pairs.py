@@ -58,7 +58,7 @@ def _ranks(w: DenseBatch, share: float, how: Callable[[float], float], of: int =
 
 
 def _class_size(w: DenseBatch) -> Any:
-    """How many candidates, beside the anchor, each candidate shares its class with."""
+    """The number of candidates, beside the anchor, that each candidate shares its class with."""
     other = w.candidates[:, None, :] & (w.kinds[:, None] == w.kinds)[None]
     return np.maximum(np.sum(other, axis=2), 1)
 
@@ -180,7 +180,7 @@ def _top(w: DenseBatch, skip: int, more: int = 0) -> Any:
 
 
 def _everywhere(w: DenseBatch) -> Any:
-    """As many as all rows keep together, the hardest of all rows."""
+    """A mask with as many entries as all rows keep together, the hardest of all rows."""
     s = np.where(w.negatives, w["similarities"], -np.inf).ravel()
     keep = np.zeros(s.size, dtype=bool)
     keep[np.argsort(-s, kind="stable")[: _kept(w, _share(w)) * len(w.own)]] = True
