@@ -116,9 +116,9 @@ def parts(blocks: Iterable[Block]) -> list[Part]:
             apart = True
             continue
         part = (
-            block
-            if not isinstance(block, Grid)
-            else Entries([*styled(block.rows, block.styles)], block.stacked, block.indent)
+            Entries([*styled(block.rows, block.styles)], block.stacked, block.indent)
+            if isinstance(block, Grid)
+            else block
         )
         if isinstance(part, Entries) and not part.rows:
             continue

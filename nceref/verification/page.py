@@ -26,19 +26,17 @@ _FAR = 0.25
 def print_diagnosis(page: Page, diagnosis: Diagnosis, before: str = "") -> None:
     """An explanation: its id after a word, its sentence, the fix, where it was reported, and how to intend it."""
     page.heading(f"\n{before}{diagnosis.id}")
-    lines = [
-        ("", diagnosis.sentence),
-        ("yours", diagnosis.formula),
-        ("reference", diagnosis.reference),
-        ("fix", diagnosis.fix),
-        ("reported in", ", ".join(diagnosis.threads)),
-    ]
-    width = max(len(label) for label, text in lines if text)
-    for label, text in lines:
-        if text:
-            style = "code" if label in ("yours", "reference") else ""
-            page.grid([(label, text)] if label else [(text,)], *([width] if label else []),
-                      styles=("", style)[not label:], indent=GAP)  # fmt: skip
+    page.grid([(diagnosis.sentence,)] if diagnosis.sentence else [], indent=GAP)
+    named = {
+        "yours": (diagnosis.formula, "code"),
+        "reference": (diagnosis.reference, "code"),
+        "fix": (diagnosis.fix, ""),
+        "reported in": (", ".join(diagnosis.threads), ""),
+    }
+    given = {label: each for label, each in named.items() if each[0]}
+    width = max(map(len, given), default=0)
+    for label, (text, style) in given.items():
+        page.grid([(label, text)], width, styles=("", style), indent=GAP)
     if diagnosis.intend:
         page.grid([(f"{IF_MEANT}: {diagnosis.intend}",)], indent=GAP)
 
