@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from nceref.cli.common import echo, echo_json, echo_json_text, show
+from nceref.output.pages import FORMS
 
 
 @click.command(short_help="Recompute the published tables and compare.")
@@ -13,7 +14,7 @@ from nceref.cli.common import echo, echo_json, echo_json_text, show
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "markdown", "latex", "html", "csv", "json"]),
+    type=click.Choice(["text", *FORMS, "csv", "json"]),
     default="text",
     show_default=True,
 )

@@ -9,12 +9,15 @@ from nceref import __version__
 from nceref.errors import NcerefError
 from nceref.output.pages import GAP, Page
 from nceref.output.words import counted
+from nceref.targets.frameworks import NAMES
 
 PACKAGES = (
     "numpy", "array-api-compat", "scipy", "sympy", "mpmath", "matplotlib", "click", "threadpoolctl",
 )  # fmt: skip
 """Packages that are installed with this one."""
-OPTIONAL = ("torch", "jax", "cupy", "cupy-cuda12x", "cupy-cuda13x", "dask", "distributed", "python-flint", "pytest")
+OPTIONAL = (
+    *NAMES[1:], "cupy", "cupy-cuda12x", "cupy-cuda13x", "dask", "distributed", "python-flint", "pytest",
+)  # fmt: skip
 """Packages that are named where they are installed."""
 VARIABLES = (
     "NCEREF_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",

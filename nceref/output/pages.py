@@ -1,5 +1,6 @@
 """A page: what a command says, as headings, paragraphs, columns, tables and formulas."""
 
+import importlib
 from collections.abc import Callable, Iterable, Sequence
 
 from nceref.output.blocks import Block, Formula, Grid, Heading, Layout, Math, Paragraph, Rows, Styles, Table, Verbatim
@@ -9,8 +10,8 @@ from nceref.output.text import harmless
 __all__ = ["FORMS", "GAP", "WIDTH", "Math", "Page", "joined", "with_spaces"]
 
 
-FORMS = ("markdown", "html", "latex")
-"""The forms of a page other than text."""
+FORMS = {"markdown": "md", "html": "html", "latex": "tex"}
+"""The forms of a page other than text, each written by a file of `formats/`, with the suffix of its files."""
 
 
 class Page:
@@ -61,10 +62,8 @@ class Page:
         In ``markdown`` (GitHub's) formulas stand between dollar signs, ``html`` is one document that loads nothing, and
         ``latex`` is a fragment, whose first lines name the packages that it needs.
         """
-        from nceref.output.formats import html, latex, markdown
-
-        writers = (markdown.markdown, html.html, latex.latex)
-        return dict(zip(FORMS, writers, strict=True))[form](self.blocks)
+        writer = getattr(importlib.import_module(f"nceref.output.formats.{form}"), form)
+        return str(writer(self.blocks))
 
     def heading(self, title: str, level: int = 2, style: str = "bold") -> None:
         """Add a heading; one that begins with a line end has an empty line above it."""

@@ -69,9 +69,9 @@ def render(derivation: Derivation, form: str = "text", width: int = WIDTH) -> st
     """Check every step of a derivation, then write it out as a string that ends in a newline.
 
     The form "text" has formulas in two dimensions where they fit, else on one line, and so has "ascii", in plain
-    letters; "latex" is a fragment that needs amsmath; "markdown" has formulas between dollar signs; "html" is a whole
-    document. Text has lines of `width` columns, at least 40; the others have lines of any length. Raises
-    `DeclarationError` if a step does not follow, and `InputError` for another form.
+    letters; the others are those of every page, see `Page.written`. Text has lines of `width` columns, at least 40; the
+    others have lines of any length. Raises `DeclarationError` if a step does not follow, and `InputError` for another
+    form.
     """
     if form not in (known := ("text", "ascii", *FORMS)):
         msg = f"`form` must be one of {', '.join(map(repr, known))}, got {form!r}"

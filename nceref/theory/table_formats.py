@@ -15,7 +15,7 @@ from nceref.errors import InputError
 from nceref.output import files
 from nceref.output.formats.latex import tabulated
 from nceref.output.json_text import json_text
-from nceref.output.pages import GAP, WIDTH, Page
+from nceref.output.pages import FORMS, GAP, WIDTH, Page
 from nceref.output.terminal import screen
 from nceref.theory import table_cells
 from nceref.theory.table import Cell, Table
@@ -277,9 +277,9 @@ def _format(name: str, digits: int | None) -> tuple[Callable[[Table], str], str]
     page = table_cells.as_printed if digits is None else own
     writers: dict[str, tuple[Callable[[Table], str], str]] = {
         "text": (partial(text, digits=digits), "txt"),
-        "markdown": (partial(markdown, show=own), "md"),
-        "latex": (partial(latex, show=page), "tex"),
-        "html": (lambda table: page_of(table, show=own).written("html"), "html"),
+        **{form: (partial(_in_form, form, own), suffix) for form, suffix in FORMS.items()},
+        "markdown": (partial(markdown, show=own), FORMS["markdown"]),
+        "latex": (partial(latex, show=page), FORMS["latex"]),
         "csv": (partial(to_csv, show=own), "csv"),
         "json": (to_json, "json"),
     }
@@ -290,3 +290,8 @@ def _format(name: str, digits: int | None) -> tuple[Callable[[Table], str], str]
         msg = "JSON has 12 digits; leave `digits` out, or take another format"
         raise InputError(msg)
     return writers[name]
+
+
+def _in_form(form: str, show: table_cells.Show, table: Table) -> str:
+    """The page of one table in a form that tables have no writer of their own for."""
+    return page_of(table, show=show).written(form)

@@ -12,6 +12,7 @@ from nceref.output.json_text import json_text
 from nceref.output.pages import Page
 from nceref.output.text import harmless
 from nceref.targets.arguments import SUCH_AS
+from nceref.targets.frameworks import NAMES
 from nceref.verification import page as layout
 from nceref.verification.cost import compared
 from nceref.verification.report_data import ReportData, options_in
@@ -123,7 +124,7 @@ class Report(ReportData):
         if self.command:
             page.heading("\nrun it again", style="dim")
             page.print(self.command, wrap=False)
-        names = ("nceref", "python", "numpy", "torch", "jax", "platform")
+        names = ("nceref", "python", *NAMES, "platform")
         page.print()
         page.print(", ".join(f"{name} {about[name]}" for name in names if about.get(name)), style="dim")
         return page.written("markdown")

@@ -380,7 +380,7 @@ def test_files_written_before_a_failure_are_reported_and_those_with_other_conten
 @pytest.mark.parametrize("call", [table_formats.render, lambda table, format: table_formats.save([table], format, ".")])
 def test_an_unknown_format_is_refused_by_name(call):
     with pytest.raises(
-        InputError, match="`format` must be one of 'text', 'markdown', 'latex', 'html', 'csv', 'json', got 'yaml'"
+        InputError, match="`format` must be one of 'text', 'markdown', 'html', 'latex', 'csv', 'json', got 'yaml'"
     ):
         call(TABLES["losses"], "yaml")
 
