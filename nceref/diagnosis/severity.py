@@ -188,10 +188,8 @@ class Severity:
             yield (
                 f"the gradient of {listed(names)} is NaN or infinite, which ends training where {_it(names)} is learned"
             )
-        if names := by_kind["wrong"]:
-            alone = {*self.arrays.values()} <= {"right"}
-            rest = f", so that {_it(names)} learns something else" if alone else " as well"
-            yield f"the gradient of {listed(names)} is wrong{rest}"
+        if (names := by_kind["wrong"]) and {*self.arrays.values()} <= {"right"}:
+            yield f"the gradient of {listed(names)} is wrong, so that {_it(names)} learns something else"
         for embedding, what in ((True, "their encoder"), (False, "what computes them")):
             if names := [name for name, is_embedding in self.constants.items() if is_embedding is embedding]:
                 what = what.replace("their", "its").replace("them", "it") if len(names) == 1 else what
