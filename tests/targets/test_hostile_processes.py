@@ -64,7 +64,18 @@ QUICK = {
 """One of each way to end; the others end in the same way for another reason."""
 OTHERS = "a process of its own for another cause of an end that `make test` has seen"
 
-LASTING = {"another_import", "another_module", "errors_raise", "leaves_a_program", "patches_numpy", "replaces_numpy"}
+AGAIN = ("another_import", "another_module", "errors_raise", "exits_hard", "refuses_usage", "replaces")
+"""Imports that do what a quick one does as well, or what a call does, and after which a process is started again."""
+LASTING = {
+    "another_import",
+    "another_module",
+    "errors_raise",
+    "hides_another_answer",
+    "hides_writing",
+    "leaves_a_program",
+    "patches_numpy",
+    "replaces_numpy",
+}
 """What these imports change in their process is still so for the next target."""
 
 
@@ -135,7 +146,7 @@ def copies(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("kind", IMPORTED)
+@pytest.mark.parametrize("kind", partly_slow(IMPORTED, lambda kind: not kind.startswith(AGAIN), OTHERS))
 def test_what_happens_at_import_is_named(child, copies, kind):
     child._timeout, child._loading_timeout = PATIENT, 0.3 if kind == "waits" else PATIENT
     try:
@@ -179,18 +190,22 @@ def test_what_is_no_file_of_python_is_named(child, tmp_path, name):
 # By the command line.
 
 
+COMMANDS = [
+    ("raised.py:system_exit", 4, []),
+    ("raised.py:lone_surrogate", 4, ["--json", "-"]),
+    ("raised.py:unprintable", 4, ["--junit", "-"]),
+    ("ended.py:segmentation_fault", 4, []),
+    ("printed.py:escape_sequences", 0, []),
+    ("forged.py:outcomes_are_refused", 4, []),
+    ("forged.py:answers_are_errors", 4, ["--json", "-"]),
+    ("at_import/refuses_usage.py:f", 4, []),
+]
+FORMS = ("raised.py:lone_surrogate", "raised.py:unprintable", "printed.py:escape_sequences", "forged.py:outcomes")
+"""Each form of a report, and an error that would be one of usage if the target had its way."""
+
+
 @pytest.mark.parametrize(
-    ("kind", "status", "form"),
-    [
-        ("raised.py:system_exit", 4, []),
-        ("raised.py:lone_surrogate", 4, ["--json", "-"]),
-        ("raised.py:unprintable", 4, ["--junit", "-"]),
-        ("ended.py:segmentation_fault", 4, []),
-        ("printed.py:escape_sequences", 0, []),
-        ("forged.py:outcomes_are_refused", 4, []),
-        ("forged.py:answers_are_errors", 4, ["--json", "-"]),
-        ("at_import/refuses_usage.py:f", 4, []),
-    ],
+    ("kind", "status", "form"), partly_slow(COMMANDS, lambda command: command[0].startswith(FORMS), OTHERS)
 )
 def test_the_command_line_has_its_status_and_prints_what_is_printable(run, kind, status, form):
     options = ["--loss", "alignment", "--set", "normalize=none", "--suite", "quick", "--case", "designed"]
