@@ -19,7 +19,7 @@ pytestmark = pytest.mark.machine
 @sweep("block", [1, 3])
 @every_loss
 def test_value_and_gradient_do_not_depend_on_block_size(loss_name, block):
-    for case, expected, allowed in small_cases(loss_name):
+    for case, expected, allowed in small_cases(loss_name, geometries=UNEVEN):
         with config(block=block):
             assert_within_bounds(case, get_loss(loss_name).value_and_grad(**case.inputs), expected, allowed)
 
@@ -30,8 +30,8 @@ def test_a_block_size_that_is_no_positive_integer_is_refused(block):
         config(block=block)
 
 
-def strict(case, device=None):
-    """The arguments of a case as array-api-strict arrays."""
+def strict(case, device):
+    """The arguments of a case as arrays of array-api-strict."""
     return {
         name: array_api_strict.asarray(x, device=device) if isinstance(x, np.ndarray) else x
         for name, x in case.inputs.items()
@@ -39,24 +39,18 @@ def strict(case, device=None):
 
 
 @every_loss
-def test_the_engine_works_on_arrays_of_the_standard_unchanged(loss_name):
-    for case, expected, allowed in small_cases(loss_name, geometries=UNEVEN):
-        value, grads = get_loss(loss_name).value_and_grad(**strict(case))
-        assert value.shape == ()
-        assert array_api_strict.__name__ in type(value).__module__
-        assert_within_bounds(case, (value, grads), expected, allowed)
-
-
-@every_loss
-def test_arrays_stay_on_their_device(loss_name):
+def test_the_engine_works_on_arrays_of_the_standard_unchanged_and_they_stay_on_their_device(loss_name):
     device = array_api_strict.Device("device1")
-    loss = get_loss(loss_name)
-    for case in cases(loss.declaration, ("random",), (0.3,)):
-        value, grads = loss.value_and_grad(**strict(case, device))
+    for case, expected, allowed in small_cases(loss_name, geometries=UNEVEN):
+        value, grads = get_loss(loss_name).value_and_grad(**strict(case, device))
+        assert value.shape == ()
         assert value.device == device
-        arrays = [g for g in grads.values() if not isinstance(g, float)]
+        arrays = {name: g for name, g in grads.items() if not isinstance(g, float)}
         assert arrays
-        assert all(g.device == device for g in arrays)
+        assert all(g.device == device for g in arrays.values())
+        cpu = array_api_strict.Device("CPU_DEVICE")
+        grads |= {name: g.to_device(cpu) for name, g in arrays.items()}
+        assert_within_bounds(case, (value, grads), expected, allowed)
 
 
 @every_loss
@@ -93,7 +87,7 @@ def test_gradients_have_the_dtype_and_shape_of_their_inputs(loss_name, dtype):
 @every_loss
 def test_reductions_agree_with_the_rows(loss_name):
     loss = get_loss(loss_name)
-    for case, _, allowed in small_cases(loss_name, geometries=("random", "odd")):
+    for case, _, allowed in small_cases(loss_name, geometries=("odd",)):
         if not loss.declaration.has_rows:
             with pytest.raises(InputError, match="has no rows"):
                 loss(**case.inputs, reduction="sum")
@@ -113,7 +107,7 @@ def test_a_cotangent_weighs_the_rows(loss_name):
     loss = get_loss(loss_name)
     if not loss.declaration.has_rows:
         pytest.skip("the loss has no rows")
-    for case, _, allowed in small_cases(loss_name, geometries=("random", "odd")):
+    for case, _, allowed in small_cases(loss_name, geometries=UNEVEN):
         rows = loss(**case.inputs, reduction="none")
         cotangent = np.random.default_rng(0).uniform(-1, 1, rows.shape)
         _, summed = loss.value_and_grad(**case.inputs, reduction="sum")
@@ -185,15 +179,14 @@ def test_what_is_kept_between_the_passes_stays_below_its_limit(name):
         assert pairs <= peak(call) <= 1.2 * pairs + 1.1 * least
 
 
-@sweep("block", [2, 64])
 @every_loss
-def test_kept_blocks_and_recomputed_ones_give_the_same(loss_name, block):
+def test_kept_blocks_and_recomputed_ones_give_the_same(loss_name):
     """At the lower temperature exponentials leave the range, and the logits themselves are kept."""
     loss = get_loss(loss_name)
     for case, _, allowed in small_cases(loss_name, (0.3, 0.001), UNEVEN):
-        with config(block=block, keep=0):
+        with config(block=2, keep=0):
             expected = loss.value_and_grad(**case.inputs)
-        with config(block=block):
+        with config(block=2):
             assert_within_bounds(case, loss.value_and_grad(**case.inputs), expected, allowed)
 
 
