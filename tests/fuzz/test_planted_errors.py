@@ -16,7 +16,8 @@ from nceref.engine import arguments, embeddings, passes, shapes
 from nceref.engine.embeddings import Rows
 from nceref.engine.plan import Plan
 
-INPUTS = 300
+INPUTS = 2000
+"""At most: the first finding ends the search."""
 
 
 def without_projection(original):
