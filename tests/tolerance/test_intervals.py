@@ -27,16 +27,16 @@ def box(low, high, fmt=EXACT):
     return Interval((low + high) / 2, fmt, low, high, rest=(high - low) / 2)
 
 
-@sweep("width", [1.0, 2.0**46], ids=lambda w: f"{w:.0e}")
+@sweep(("width", "temperature"), [(1.0, 0.1), (2.0**46, 1.0)], ids=lambda x: f"{x:.0e}")
 @every_loss
-def test_every_point_of_the_box_is_inside(loss_name, width):
+def test_every_point_of_the_box_is_inside(loss_name, width, temperature):
     """From boxes of rounding errors in float64 to some that are wider than the statistics; moves of all signs at once.
 
     A head that is said to be monotone and is not leaves points outside.
     """
     rng = np.random.default_rng(7)
     loss = get_loss(loss_name).declaration
-    for case in cases(loss, ("random",), (0.1, 1.0)):
+    for case in cases(loss, ("random",), (temperature,)):
         with np.errstate(all="ignore"):
             analysis = Analysis(loss.plan(**bind(loss, (), case.inputs)), RoundingFormat(2.0**-53, 1e-300))
             analysis.fold()
@@ -45,7 +45,7 @@ def test_every_point_of_the_box_is_inside(loss_name, width):
             rows, slopes = analysis.moved_by(spread)
             # Both are rounded, where an exact number was to be compared with a rounded one.
             rows = rows + analysis.own_rounding()
-            for trial in range(12):
+            for trial in range(6):
                 moves = {name: rng.uniform(-1, 1, x.shape) if trial % 3 else rng.choice([-1, 1], x.shape)
                          for name, x in spread.items()}  # fmt: skip
                 # The mass of a set of positives is exact.
@@ -63,11 +63,11 @@ def test_the_last_bit_of_a_statistic_does_not_move_a_bound(loss_name):
     """Taken as a difference of ends, a bound of float64 is a few units in the last place of a row, and jumps by one."""
     rng = np.random.default_rng(3)
     loss = get_loss(loss_name).declaration
-    for case in cases(loss, ("random",), (0.1, 1.0)):
+    for case in cases(loss, ("random",), (0.1,)):
         with np.errstate(all="ignore"):
             analysis = Analysis(loss.plan(**bind(loss, (), case.inputs)), RoundingFormat(2.0**-53, 1e-300)).run()
             before = [analysis.row_errors, *analysis.slope_errors.values()]
-            for _ in range(4):
+            for _ in range(2):
                 analysis.stats = {
                     name: np.where(np.arange(x.shape[-1]) < 2 if x.ndim == 2 else True,
                                    np.nextafter(x, rng.choice([-np.inf, np.inf], x.shape)), x)

@@ -8,7 +8,9 @@ from nceref.engine.similarity import Dot
 from nceref.losses import hard_contrastive
 from nceref.tolerance import backward, bounds, forward
 
-BATCHES = 210
+EXCHANGED = (21, 77, 139, 175, 193, 201)
+"""Batches in which one more rounding exchanges candidates at the border of what is kept."""
+BATCHES = sorted({*range(80), *EXCHANGED})
 
 
 def answers(monkeypatch, seeds):
@@ -27,7 +29,7 @@ def answers(monkeypatch, seeds):
 
 
 def test_near_ties_are_in_the_bounds(monkeypatch):
-    for inputs, answer in answers(monkeypatch, range(BATCHES)):
+    for inputs, answer in answers(monkeypatch, BATCHES):
         ranks = exact_ranks(inputs)
         assert worst(inputs, ranks) < 1
         assert worst(inputs, ranks, answer) < 1
@@ -36,7 +38,7 @@ def test_near_ties_are_in_the_bounds(monkeypatch):
 def test_bounds_without_near_ties_are_exceeded(monkeypatch):
     for module in (forward, backward):
         monkeypatch.setattr(module, "unsure", lambda term, s, ds, fmt: np.zeros(s.shape, bool))
-    off = [worst(inputs, exact_ranks(inputs), answer) for inputs, answer in answers(monkeypatch, range(BATCHES))]
+    off = [worst(inputs, exact_ranks(inputs), answer) for inputs, answer in answers(monkeypatch, EXCHANGED)]
     assert sum(x > 1e3 for x in off) > 3
 
 
