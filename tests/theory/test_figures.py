@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from slow import partly_slow
 from sweep import sweep
 
 from nceref import InputError
@@ -56,11 +57,15 @@ def test_data_are_finite_floats(figure):
         assert np.isfinite(values).all()
 
 
-@every_figure
-def test_words_are_large_enough_whole_and_apart(figure, monkeypatch):
+DRAWN = ("class-bounds", "quadrants", "extra-loss", "relative-penalty")
+"""Panels, a map, points and curves."""
+
+
+@pytest.mark.parametrize("name", partly_slow(FIGURES, DRAWN.__contains__, "draws every figure, and they change seldom"))
+def test_words_are_large_enough_whole_and_apart(name, monkeypatch):
     from matplotlib.text import Text
 
-    drawn, draw = {}, Text.draw
+    figure, drawn, draw = FIGURES[name], {}, Text.draw
 
     def record(text, renderer):
         if text.get_visible() and text.get_text().strip():
@@ -69,7 +74,7 @@ def test_words_are_large_enough_whole_and_apart(figure, monkeypatch):
 
     monkeypatch.setattr(Text, "draw", record)
     with style():
-        canvas = compose(figure, data(figure.name))
+        canvas = compose(figure, data(name))
         canvas.canvas.draw()
     shown = list(drawn.items())
     assert len(shown) >= 4
