@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from slow import partly_slow
 from targets.test_targets import NT_XENT, Z1, Z2, agrees, probe_of
 
 from nceref.cases.records import Outcome
@@ -239,7 +240,9 @@ pathlib.Path({str(second)!r}).touch()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not show whose process is whose")
-@pytest.mark.parametrize("way", ["interrupted", "terminated", "killed"])
+@pytest.mark.parametrize(
+    "way", partly_slow(["interrupted", "terminated", "killed"], "terminated".__ne__, "it ends as an interrupted one does")
+)
 def test_no_child_is_left_behind_nor_what_it_has_started(path, way):
     script = f"""
         from nceref.losses import nt_xent
