@@ -33,24 +33,25 @@ def scalars(name):
 
 
 @cache
-def sizes(name):
-    """Those of the sizes below that the readings of the loss depend on: all others are refused."""
+def sizes_and_readings(name):
+    """Those of the sizes below that the readings of the loss depend on, since all others are refused; the readings."""
     given = {"n": N, "dim": D, "classes": CLASSES, **scalars(name)}
     if any(p.name == "queue" and p.required for p in ALL[name].parameters if isinstance(p, Array)):
         given["queue"] = ROWS
     while given:
         try:
-            expected_readings(name, given)
+            return given, expected_readings(name, given).readings
         except InputError as error:
             del given[re.search(r"; leave `(\w+)` out$", str(error))[1]]
-        else:
-            break
-    return given
+    return given, expected_readings(name, given).readings
+
+
+def sizes(name):
+    return sizes_and_readings(name)[0]
 
 
 def values(name):
-    readings = expected_readings(name, sizes(name)).readings
-    return {r.situation: r.value for r in readings if r.value is not None}
+    return {r.situation: r.value for r in sizes_and_readings(name)[1] if r.value is not None}
 
 
 def inputs(name, embedding):
@@ -85,14 +86,14 @@ def declaring(situation):
 
 @sweep("name", ALL)
 def test_every_expectation_of_every_loss_is_a_number_or_does_not_arise(name):
-    for reading in expected_readings(name, sizes(name)).readings:
+    for reading in sizes_and_readings(name)[1]:
         assert reading.value is None or abs(reading.value) < inf
         assert reading.situation in ADVICE
 
 
 @sweep("name", ALL)
 def test_readings_rise_and_lie_within_the_bounds(name):
-    rising = [r.value for r in expected_readings(name, sizes(name)).readings if r.value is not None]
+    rising = [r.value for r in sizes_and_readings(name)[1] if r.value is not None]
     assert rising == sorted(rising)
     known = values(name)
     assert known.get("lower bound", rising[0]) == rising[0]

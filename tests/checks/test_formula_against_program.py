@@ -27,10 +27,11 @@ SLOW = pytest.mark.slow(reason="what breaks other temperatures and variants brea
 def test_program_stays_within_the_derived_bound_of_the_formula(group, further):
     loss = get_loss(group[0]).declaration
     for number, case in enumerate(GROUPS[group]):
-        # Every second temperature, and the others for the next variant or geometry; the first variant at all of them.
+        # Every second temperature, and the others for the next variant or geometry; the first variant at all of them,
+        # and at every fourth at once.
         variant, place = divmod(number, len(TEMPERATURES))
         turn = variant + place + list(GROUPS).index(group)
-        quick = not variant and turn % 2 == 0
+        quick = not variant and turn % 4 == 0
         if quick == further or (variant and turn % 2):
             continue
         truth = frozen(loss, case)
@@ -100,11 +101,11 @@ def test_the_gradient_of_a_tiny_loss_is_right_too():
         assert np.max(np.abs(grad[name] - truth[name])) <= room * np.max(np.abs(truth[name]))
 
 
-@sweep("dtype", [np.float64, np.float32])
 @every_loss
-def test_temperature_1e_minus_4_gives_neither_infinity_nor_nan(loss_name, dtype):
+def test_temperature_1e_minus_4_gives_neither_infinity_nor_nan(loss_name):
+    """In single precision, which has the smaller range."""
     loss = get_loss(loss_name)
     for case in cases(loss.declaration, ("random", "aligned", "collapsed", "opposed"), (1e-4,)):
-        value, grads = loss.value_and_grad(**case.cast(dtype))
+        value, grads = loss.value_and_grad(**case.cast(np.float32))
         assert np.isfinite(value), case.name
         assert all(np.all(np.isfinite(g)) for g in grads.values()), case.name
