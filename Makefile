@@ -139,7 +139,7 @@ test-slow: $(VENV)/installed-test
 INPUTS ?= 100000
 SEED := $(or $(SEED),$(shell date +%s))
 
-# `make test` tries 2,000, always the same ones. Takes about ten minutes on two cores.
+# `make test` tries 500, always the same ones. Takes about ten minutes on two cores.
 fuzz: $(VENV)/installed-test
 	$(BIN)/python -m pytest tests/fuzz/test_losses.py -n 2 --inputs $(INPUTS) --fuzz-seed $(SEED)
 

@@ -17,7 +17,7 @@ import nceref
 pytestmark = pytest.mark.machine
 
 NAMES = sorted(nceref.all_losses())
-INPUTS = 1000
+INPUTS = 500
 """Of `make test`."""
 CHUNK = 500
 

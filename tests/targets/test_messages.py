@@ -274,7 +274,7 @@ def test_anything_else_is_refused(request_, content):
         received(content, request_)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_a_changed_byte_is_refused_or_harmless(data):
     request, message = data.draw(st.sampled_from(ANSWERS))
@@ -298,7 +298,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(JSON)
 def test_any_content_is_refused(content):
     with pytest.raises(WireError):
