@@ -270,7 +270,6 @@ def test_scatter_of_a_large_batch_comes_from_a_smaller_one(monkeypatch):
         "nt_xent": {"n": 32, "dim": 8, "temperature": 0.1},
         "supcon_out": {"n": 64, "dim": 8, "temperature": 0.1, "classes": 4},
         "moco": {"n": 64, "dim": 8, "temperature": 0.1, "queue": 8},
-        "paco": {"n": 64, "dim": 8, "temperature": 0.1, "alpha": 1, "classes": 4},
     }
     whole = {name: spread(name, given) for name, given in cases.items()}
     monkeypatch.setattr(one_batch, "_ROWS", 18)

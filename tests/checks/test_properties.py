@@ -35,7 +35,7 @@ def few_cases(one_by_one, monkeypatch):
     monkeypatch.setattr(run, "OTHER_SETTINGS", (("mixed", "pair"), (1.0,)))
 
 
-MANY_SETTINGS = ("supcon_out", "supcon_in", "paco", "guided_info_nce")
+MANY_SETTINGS = ("supcon_out", "supcon_in", "paco", "guided_info_nce", "multi_direction")
 COLD = ("cross_entropy",)
 """A setting of it breaks a property at a low temperature alone."""
 

@@ -51,7 +51,6 @@ QUICK = {
     "segmentation_fault",
     "interrupted",
     "another_program_that_hangs",
-    "stack_overflow",
     "out_of_memory",
     "waits",
     "at_exit",

@@ -241,7 +241,7 @@ pathlib.Path({str(second)!r}).touch()
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not show whose process is whose")
 @pytest.mark.parametrize(
-    "way", partly_slow(["interrupted", "terminated", "killed"], "terminated".__ne__, "it ends as an interrupted one does")
+    "way", partly_slow(["interrupted", "terminated", "killed"], "terminated".__ne__, "ends as an interrupted one")
 )
 def test_no_child_is_left_behind_nor_what_it_has_started(path, way):
     script = f"""

@@ -102,15 +102,22 @@ UNJUDGED = {
 }
 
 
+BATCH = {"queries": np.eye(2), "keys": np.eye(2) + 1}
+
+
+def test_a_batch_that_is_judged_passes(tmp_path):
+    path = str(tmp_path / "batch.npz")
+    np.savez(path, **BATCH)
+    options = {"loss": "info_nce", "suite": "quick", "dtype": ("float64", "float32"), "inputs": path}
+    assert verify(INFO_NCE.value_and_grad, **options).exit_code == CONFORMS
+
+
 @pytest.mark.parametrize("name", UNJUDGED)
 def test_a_batch_that_was_not_judged_does_not_pass(tmp_path, name):
     own, dtype, reason = UNJUDGED[name]
-    batch = {"queries": np.eye(2), "keys": np.eye(2) + 1}
     path = str(tmp_path / "batch.npz")
     options = {"loss": "info_nce", "suite": "quick", "dtype": dtype, "inputs": path}
-    np.savez(path, **batch)
-    assert verify(INFO_NCE.value_and_grad, **options).exit_code == CONFORMS
-    np.savez(path, **{**batch, **own})
+    np.savez(path, **{**BATCH, **own})
     report = verify(INFO_NCE.value_and_grad, **options)
     assert (report.verdict, report.exit_code) == ("inconclusive", TOO_LITTLE)
     assert re.search(

@@ -30,7 +30,7 @@ def cases(name, unit):
     return [p for p in corpus(loss, {}, suite="quick", resizing=Resizing(unit)) if not p.skip and not p.is_large]
 
 
-@pytest.mark.parametrize("name", ["clip", "nt_xent", "supcon_out", "arcface", "moco"])
+@pytest.mark.parametrize("name", ["clip", "nt_xent", "supcon_out", "cosface", "moco"])
 def test_right_answers_in_parts_are_joined_to_the_right_one(name):
     for contract in CONTRACTS:
         # 12 rows and multiples of them are in whole shares for each; where rows may be repeated, any number is.
