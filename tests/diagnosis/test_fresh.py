@@ -40,8 +40,8 @@ def without(target, probe):
     return {}
 
 
-def first(name, target):
-    seen = observed(target, name)
+def first(name, target, every=1):
+    seen = observed(target, name, every=every)
     with np.errstate(all="ignore"):
         return diagnose(seen, (), calls_of(target, seen))[0]
 
@@ -110,7 +110,8 @@ def leaking(z1, z2, temperature):
     ],
 )  # fmt: skip
 def test_the_first_sentence_is_true(name, target, id, words):
-    found = first(name, target)
+    # Many cases that leak cannot be told from the reference.
+    found = first(name, target, every=3 if target is leaking else 1)
     assert found.id == id, found
     assert words in found.sentence
 

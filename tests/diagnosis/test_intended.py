@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from slow import partly_slow
 from sweep import sweep
 
 from nceref.cases.corpus.corpus import corpus
@@ -18,7 +19,12 @@ SET = {"outer-factor-constant": "=0.5", "offset-constant": "=0.5", "offset-log-n
 REASONS = ("means nothing for", "it cannot be intended", "must be set to one of")
 
 
-@sweep("name", all_losses())
+FEW = ("cross_entropy", "clip", "supcon_out", "moco", "alignment")
+
+
+@pytest.mark.parametrize(
+    "name", partly_slow(all_losses(), FEW.__contains__, "the same conventions once more, of other losses")
+)
 def test_every_convention_is_computed_or_refused_by_its_name(name):
     loss = get_loss(name).declaration
     (probe,) = corpus(loss, loss.variants[0], suite="quick", most=1)

@@ -15,7 +15,7 @@ def one(name, change):
 
 
 def swapped(probe, value, grads):
-    return value, {**grads, "z1": grads["z2"], "z2": grads["z1"]}
+    return value, {**grads, "x": grads["y"], "y": grads["x"]}
 
 
 def found(target):
@@ -40,18 +40,18 @@ def test_what_stands_in_the_wrong_place_is_told(target, words):
 
 
 def test_what_stands_in_the_wrong_place_is_named():
-    (diagnosis,) = diagnose(altered("nt_xent", swapped))
+    (diagnosis,) = diagnose(altered("alignment", swapped))
     assert diagnosis.id == "gradient-misplaced"
-    assert "the gradient of z1 is that of z2" in diagnosis.sentence
+    assert "the gradient of x is that of y" in diagnosis.sentence
 
 
 def test_one_case_alone_is_not_said_to_be_cut():
     def target(probe, value, grads):
-        off = 0.9 if probe.id == "designed-0.3" else 1.0
-        largest = np.abs(grads["z1"]) == np.max(np.abs(grads["z1"]))
-        return value, {**grads, "z1": np.where(largest, off, 1.0) * grads["z1"]}
+        off = 0.9 if probe.id == "designed" else 1.0
+        largest = np.abs(grads["x"]) == np.max(np.abs(grads["x"]))
+        return value, {**grads, "x": np.where(largest, off, 1.0) * grads["x"]}
 
-    assert "cut" not in diagnose(altered("nt_xent", target))[0].sentence
+    assert "cut" not in diagnose(altered("alignment", target))[0].sentence
 
 
 def test_what_is_cut_only_on_some_cases_is_not_said_to_be_cut():

@@ -247,7 +247,7 @@ def test_three_conventions_are_named(name, target, ids):
 
 
 def test_the_search_is_bounded_where_nothing_fits(monkeypatch):
-    """Evaluations of variants are what it costs; 26,000 of them, most for sets of three, take about two seconds."""
+    """Evaluations of variants are what it costs: 13,000 of this loss, most of them for sets of three."""
     count = 0
     answer = CaseAnalysis.answer
 
@@ -257,8 +257,8 @@ def test_the_search_is_bounded_where_nothing_fits(monkeypatch):
         return answer(analysis, structure)
 
     monkeypatch.setattr(CaseAnalysis, "answer", counting)
-    assert explanations(observed(STRANGE["another power"], "info_nce")) == ()
-    assert 1000 < count < 30000
+    assert explanations(altered("siglip", lambda probe, value, grads: (value**1.3, {}))) == ()
+    assert 1000 < count < 15000
 
 
 def test_what_is_read_predicts_what_was_observed_once_it_is_intended():

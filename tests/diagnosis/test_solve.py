@@ -91,7 +91,7 @@ def test_a_scalar_that_is_rounded_is_told_from_one_that_is_ignored(settings):
         moved = evaluate(probe.loss, {**probe.inputs, "margin": float(np.float32(probe.inputs["margin"]))})
         return None if moved.skip else (moved.value, moved.grads)
 
-    found = first(altered("cosface", target, settings=settings))
+    found = first(altered("cosface", target, settings=settings, every=3))
     assert found.id == "scalar-in-float32"
     assert "rounded to float32 (margin)" in found.sentence
 

@@ -20,9 +20,10 @@ LOSSES = tuple(name for name, loss in all_losses().items() if forms.is_dense(los
 SETTINGS = [(name, number) for name in LOSSES for number in range(len(get_loss(name).declaration.variants))]
 
 
-def probes(name, number=0, **arguments):
+def first_probe(name):
     loss = get_loss(name).declaration
-    return [p for p in corpus(loss, loss.variants[number], suite="quick", **arguments) if not (p.skip or p.is_large)]
+    (probe,) = corpus(loss, loss.variants[0], suite="quick", most=1)
+    return probe
 
 
 def gradients(probe, deviations=None):
@@ -35,26 +36,30 @@ def of_bound(got, want, bound):
     return float(np.max(np.where(off == 0, 0.0, off / np.maximum(bound, 1e-300)), initial=0.0))
 
 
+def assert_is_the_reference(probe, *, differentiate):
+    assert of_bound(forms.value(probe, {}), probe.value, probe.bounds.value) <= 1, probe.id
+    found = gradients(probe) if differentiate and not probe.is_large else {}
+    for given, got in found.items():
+        assert of_bound(got, probe.grads[given], probe.bounds.grads[given]) <= 1, (probe.id, given)
+
+
 @pytest.mark.parametrize(("name", "number"), SETTINGS)
-def test_without_deviations_the_value_is_that_of_the_reference(name, number):
+def test_without_deviations_it_is_the_reference(name, number):
+    """On every ninth case: what a setting changes shows on each."""
     loss = get_loss(name).declaration
-    if not number:
-        listed = corpus(loss, loss.variants[0], suite="quick")
-    else:
-        # Of a further variant, every ninth case: what it changes shows on each.
-        made = list(designed_inputs(loss, loss.variants[number], "quick", "float64", 0, {}))[::9]
-        listed = [evaluate(loss, inputs, id=id) for id, inputs in made]
-    for probe in listed:
+    made = list(designed_inputs(loss, loss.variants[number], "quick", "float64", 0, {}))[::9]
+    for probe in (evaluate(loss, inputs, id=id) for id, inputs in made):
         if not probe.skip:
-            assert of_bound(forms.value(probe, {}), probe.value, probe.bounds.value) <= 1, probe.id
+            assert_is_the_reference(probe, differentiate=not number)
 
 
+@pytest.mark.slow(reason="the other cases of the corpus; every ninth is in `make test`")
 @pytest.mark.parametrize("name", LOSSES)
-def test_without_deviations_the_gradients_are_those_of_the_reference(name):
-    for probe in probes(name):
-        found = gradients(probe)
-        for given, want in probe.grads.items():
-            assert of_bound(found[given], want, probe.bounds.grads[given]) <= 1, (probe.id, given)
+def test_without_deviations_it_is_the_reference_on_the_whole_corpus(name):
+    loss = get_loss(name).declaration
+    for probe in corpus(loss, loss.variants[0], suite="quick"):
+        if not probe.skip:
+            assert_is_the_reference(probe, differentiate=True)
 
 
 @pytest.mark.parametrize("reduction", ["sum", "none"])
@@ -62,7 +67,7 @@ def test_other_reductions_are_those_of_the_reference(reduction):
     for name in LOSSES:
         if not get_loss(name).declaration.has_rows:
             continue
-        probe = evaluate(get_loss(name).declaration, probes(name)[0].inputs, reduction=reduction)
+        probe = evaluate(get_loss(name).declaration, first_probe(name).inputs, reduction=reduction)
         # Rows may have a shape of their own, such as (2, N); here they are one after the other.
         want, bound = (np.ravel(x) for x in (probe.value, probe.bounds.value))
         assert of_bound(forms.value(probe, {}), want if reduction == "none" else probe.value, bound) <= 1, name
@@ -99,7 +104,7 @@ SELDOM = {
 
 @sweep("name", LOSSES)
 def test_every_deviation_of_the_value_moves_the_designed_case(name):
-    probe = probes(name)[0]
+    probe = first_probe(name)
     analysis = CaseAnalysis(Observation(probe, Outcome(value=probe.value)))
     still = {
         option.id
@@ -111,14 +116,14 @@ def test_every_deviation_of_the_value_moves_the_designed_case(name):
 
 
 def test_a_detached_input_has_no_gradient():
-    probe = probes("info_nce")[0]
+    probe = first_probe("info_nce")
     found = gradients(probe, {"keys-detached": None})
     assert np.all(found["keys"] == 0)
     assert of_bound(found["queries"], probe.grads["queries"], probe.bounds.grads["queries"]) <= 1
 
 
 def test_a_detached_length_leaves_a_gradient_along_the_rows():
-    probe = probes("nt_xent")[0]
+    probe = first_probe("nt_xent")
     plain, detached = (gradients(probe, given)["z1"] for given in ({}, {"normalization-detached": None}))
     along = np.abs(np.sum(probe.inputs["z1"] * plain, axis=1)), np.abs(np.sum(probe.inputs["z1"] * detached, axis=1))
     assert np.max(along[0]) < 1e-12
@@ -132,7 +137,8 @@ def test_log_sum_exp_of_nothing_is_minus_infinity():
 
 
 def test_a_temperature_of_a_thousandth_does_not_overflow():
-    probe = next(p for p in probes("nt_xent") if p.inputs["temperature"] == 0.001)
+    loss = get_loss("nt_xent").declaration
+    probe = next(p for p in corpus(loss, {}, suite="quick", most=6) if p.inputs["temperature"] == 0.001)
     kept = forms.value(probe, {"self-contrast-kept": None})
     z = np.concatenate([probe.inputs["z1"], probe.inputs["z2"]])
     z = z / np.linalg.norm(z, axis=1, keepdims=True)

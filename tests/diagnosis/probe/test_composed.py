@@ -11,6 +11,7 @@ import nceref
 from nceref.cases.records import Outcome
 from nceref.diagnosis.dense.forms import batches, stages
 from nceref.diagnosis.dense.ways.way import REAL, Stage, Way
+from nceref.diagnosis.probe import measured as measured_module
 from nceref.diagnosis.probe.calls import Calls, random_rows
 from nceref.diagnosis.probe.composed import _searches
 from nceref.diagnosis.probe.composition import lines
@@ -217,18 +218,20 @@ def test_the_part_that_differs_is_measured(loss, settings, function, difference)
     assert diagnosis.fix
 
 
-def three_at_once(z1, z2, temperature):
-    z, n = unit(np.concatenate([z1, z2])), len(z1)
-    s = z @ z.T
-    return np.sum(log_sum(s) - s[np.arange(2 * n), np.roll(np.arange(2 * n), n)]) / n**2
+def three_at_once(image, text, logit_bias):
+    logits = unit(image) @ unit(text).T + logit_bias
+    n = len(logits)
+    return np.sum(np.triu(np.log1p(np.exp(logits * (1 - 2 * np.eye(n)))))) / n**2
 
 
-def test_three_parts_that_differ_at_once_are_measured():
-    diagnosis = diagnosis_of("nt_xent", {}, three_at_once)
+def test_three_parts_that_differ_at_once_are_measured(monkeypatch):
+    # Formulas of sums are looked for before, in vain.
+    monkeypatch.setattr(measured_module, "_summed", lambda calls, loss, settings: None)
+    diagnosis = diagnosis_of("siglip", {}, three_at_once)
     assert diagnosis.formula.count("<<") == 3
     assert "<<L = sum_i L_i/N^2>>" in diagnosis.formula
-    assert "<<Z_i over all pairs>>" in diagnosis.formula
-    assert "<<l_ij = as in the reference, times T>>" in diagnosis.formula
+    assert "<<m_ij over candidates j >= i>>" in diagnosis.formula
+    assert "<<l_ij = s_ij + b>>" in diagnosis.formula
     assert diagnosis.fix.count("in the place of") == 3
 
 
