@@ -110,7 +110,7 @@ def leaking(z1, z2, temperature):
     ],
 )  # fmt: skip
 def test_the_first_sentence_is_true(name, target, id, words):
-    # Many cases that leak cannot be told from the reference.
+    # The number that leaks is solved for, which takes longer the more cases there are.
     found = first(name, target, every=3 if target is leaking else 1)
     assert found.id == id, found
     assert words in found.sentence

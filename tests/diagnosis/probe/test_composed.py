@@ -51,7 +51,14 @@ def test_stages_make_up_the_reference(name):
             )
 
 
-@pytest.mark.parametrize("name", ["supcon_out", "clip", "hcl", "dclw", "paco", "siglip"])
+@pytest.mark.parametrize(
+    "name",
+    partly_slow(
+        ["supcon_out", "clip", "hcl", "dclw", "paco", "siglip"],
+        ("supcon_out", "dclw", "siglip").__contains__,
+        "the same ways, of other losses",
+    ),
+)
 def test_ways_at_once_are_what_they_are_one_by_one(name):
     """Also those that look at other rows, and those with a constant for each pair or for each row."""
     loss = nceref.get_loss(name).declaration

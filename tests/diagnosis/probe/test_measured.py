@@ -202,6 +202,11 @@ def test_own_pairs_that_differ_by_their_place_have_words():
     rest = "L = 1/N sum_i [ -s_ii/T + log( e^(s_ii/T) + sum_{k in negatives, k first or k inside} e^(s_ik/T) + "
     assert diagnosis.formula == rest + "<<1>> ) ], s: cosines"
     assert diagnosis.reference == rest + "<<sum_{k in negatives, k last} e^(s_ik/T)>> ) ], s: cosines"
+
+
+@pytest.mark.usefixtures("sums_alone")
+@pytest.mark.slow(reason="other words for places; the test above has a quick one")
+def test_own_pairs_at_both_ends_have_words():
     diagnosis = formula_of(first_and_last_counted_twice, "info_nce", negatives=...)
     assert (
         "log( <<sum_{i first or i last} 2 e^(s_ii/T)>> + sum_{i inside} e^(s_ii/T) + sum_{k in n" in diagnosis.formula
