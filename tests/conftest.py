@@ -26,6 +26,12 @@ def pytest_generate_tests(metafunc):
 
 
 @pytest.fixture
+def in_this_process(monkeypatch):
+    """Run targets that are named by text here, as where no process can start: to start one takes 0.4 seconds."""
+    monkeypatch.setattr("nceref.targets.runner.processes_available", lambda: False)
+
+
+@pytest.fixture
 def run(capsys, monkeypatch):
     """Run the command line in this process; returns exit status, standard output and standard error."""
     monkeypatch.delenv("COLUMNS", raising=False)

@@ -11,6 +11,7 @@ from nceref.errors import InputError
 from nceref.verification.adapters import layers
 from nceref.verification.verifier import verify
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
 FILE = """
 import numpy as np
 

@@ -17,8 +17,9 @@ UNEXPLAINED = {"calls": 0}
 
 @pytest.fixture(autouse=True)
 def no_costs(monkeypatch, request):
-    """Time and memory are measured where they are looked at."""
+    """Time and memory are measured where they are looked at, in the process of each program."""
     if request.node.name != test_the_command_finds_the_loss_and_prints_the_cost.__name__:
+        request.getfixturevalue("in_this_process")
         monkeypatch.setattr("nceref.verification.verifier.costs_of", lambda request, run: {})
 
 

@@ -10,6 +10,7 @@ from nceref.verification.equal import DIFFERENT, EQUAL, NOT_JUDGED, equality
 
 FILE = older.__file__
 QUICK = {"suite": "quick"}
+pytestmark = pytest.mark.usefixtures("in_this_process")
 
 
 @pytest.fixture(autouse=True)

@@ -15,6 +15,7 @@ from nceref.verification import identify, loss_search
 from nceref.verification.report import Report
 from nceref.verification.trials import REFUSED, RIGHT, RUNS, until_ended
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
 PLAIN = str(Path(__file__).parents[1] / "programs" / "plain.py")
 
 

@@ -7,6 +7,7 @@ from nceref.verification.manifest.checks import checks_of
 from nceref.verification.manifest.read import read_manifest
 from nceref.verification.manifest.run import verify_manifest
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
 MANIFEST = """
 [[target]]
 target = "losses.py:doubled"

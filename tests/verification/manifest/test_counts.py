@@ -11,6 +11,7 @@ from nceref.verification.manifest.counts import KINDS, count_checks, in_words, l
 from nceref.verification.manifest.read import read_manifest
 from nceref.verification.manifest.run import left_out, verify_manifest
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
 # The gradient is written out by hand: of the mean of log-sum-exp minus the diagonal, row by row.
 GRADED = """
 WHOLE = True
