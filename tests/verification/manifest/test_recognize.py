@@ -167,6 +167,7 @@ def verdicts(folder, text):
     return {result.entry.name: result.report.verdict for result in results}
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_verify_agrees_and_each_suggestion_makes_it_pass(draft):
     _, folder = draft
     # A verdict needs no explanation.
@@ -275,6 +276,7 @@ def sup_con(embeddings, labels, temperature):
 """
 
 
+@pytest.mark.usefixtures("in_this_process")
 @pytest.mark.parametrize(
     ("count", "written"),
     [

@@ -180,16 +180,22 @@ def vectors():
     return read_vectors()
 
 
-@pytest.fixture(scope="module")
-def every(tmp_path_factory, vectors):
-    """The files of each library and runner: of one of these for all losses, of the others for a few."""
+SLOW = pytest.mark.slow(reason="the files of other losses, by the same template")
+MORE = (*LOSSES, "clip", "cross_entropy", "multi_direction", "nce")
+
+
+@pytest.fixture(scope="module", params=["some", pytest.param("all", marks=SLOW)])
+def every(request, tmp_path_factory, vectors):
+    """The files of each library and runner: of one of these for more losses than of the others."""
     folder = tmp_path_factory.mktemp("every")
+    more = {name: x for name, x in vectors.cases.items() if request.param == "all" or name in MORE}
+    many = replace(vectors, cases=more)
     few = replace(vectors, cases={name: vectors.cases[name] for name in LOSSES})
     made = {}
     for library, runner in product(LIBRARIES, RUNNERS):
         with pytest.MonkeyPatch.context() as patched:
             key = library, runner
-            patched.setattr(vendored, "read_vectors", lambda losses, key=key: vectors if key == ALL else few)
+            patched.setattr(vendored, "read_vectors", lambda losses, key=key: many if key == ALL else few)
             made[key] = [*export_tests(folder / f"{library}-{runner}", library=library, runner=runner)]
     return made
 
