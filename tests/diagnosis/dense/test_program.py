@@ -13,7 +13,6 @@ from nceref.diagnosis.dense.program import program_form
 from nceref.diagnosis.dense.stages import reduced
 from nceref.diagnosis.options import options
 
-
 # Two views, two directions in one array, weights and a policy for rows, no rows at all, rows of two inputs.
 KINDS = ("nt_xent", "clip", "supcon_out", "uniformity", "nce")
 QUICK = {("nt_xent", "mean"), ("clip", "none"), ("supcon_out", "mean"), ("uniformity", "mean"), ("nce", "none")}
