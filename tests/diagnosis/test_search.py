@@ -258,7 +258,8 @@ def test_the_search_is_bounded_where_nothing_fits(monkeypatch):
 
     monkeypatch.setattr(CaseAnalysis, "answer", counting)
     assert explanations(altered("siglip", lambda probe, value, grads: (value**1.3, {}))) == ()
-    assert 1000 < count < 15000
+    # Without a limit to sets of three it would be 14,833.
+    assert 1000 < count < 14000
 
 
 def test_what_is_read_predicts_what_was_observed_once_it_is_intended():
