@@ -1,5 +1,7 @@
 """What happens in place of an answer: one explanation for each cause, and none of its own for what was not called."""
 
+import pytest
+
 import nceref
 from nceref.verification.several_reports import overview_line
 
@@ -33,6 +35,7 @@ def test_cases_that_were_not_tried_are_counted_beside_the_cause(tmp_path):
     assert overview_line("always", report)[-1] == "dies"
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_an_id_is_named_once_in_the_overview(tmp_path):
     report = verified(tmp_path, "raises_in_two_ways")
     assert [d.id for d in report.diagnosis] == ["raises", "raises"]
