@@ -101,9 +101,6 @@ class _Edge:
     def passed(self, g: Array, factors: Factors) -> Array | None:
         """The rest of a gradient behind an edge; None for nothing, since what passes nothing passes no NaN either."""
         named = [factors[name] for name in self.names if name in factors]
-        # Most edges have the factor 1, and there are thousands of gradients.
-        if not named and self.passes == 1:
-            return g
         factor: Any = math.prod(named) if named else self.passes
         if np.ndim(factor):
             # A factor of each row, whatever a row is made of.
@@ -208,9 +205,13 @@ class Graph:
                 if before is not None and one.edge:
                     before[k] = dict(found)
                 g = found.get(one.serial) if one.parents else None
-                g = one.edge.passed(g, factors) if one.edge and g is not None else g
                 if g is None:
                     continue
+                # Most edges have the factor 1, and there are thousands of gradients.
+                if one.edge and (one.edge.passes != 1 or not factors.keys().isdisjoint(one.edge.names)):
+                    g = one.edge.passed(g, factors)
+                    if g is None:
+                        continue
                 for parent, pull in one.parents:
                     own = pull(g)
                     known = found.get(parent.serial)
