@@ -81,7 +81,9 @@ def at(content, path):
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.words[:60])
-def test_it_runs(run, folder, example):
+def test_it_runs(request, run, folder, example):
+    if not {"--isolate", "--timeout"} & {*words_of(example)}:
+        request.getfixturevalue("in_this_process")
     status, out, err = run(*words_of(example))
     assert (status, "Traceback" in err) == (example.status, False), out + err
     # What is refused is told on standard error.
