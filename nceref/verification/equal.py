@@ -15,6 +15,7 @@ from nceref.targets.peers.peer import find
 from nceref.verification import report as codes
 from nceref.verification.against import settings_of
 from nceref.verification.identify import with_loss_of
+from nceref.verification.loss_search import process_of
 from nceref.verification.report import Report
 from nceref.verification.request import request_of
 from nceref.verification.target_run import runner_of
@@ -206,12 +207,13 @@ def _defaults(target: str, options: Mapping[str, Any]) -> Mapping[str, float | b
 
 def _setting(target: str, options: Mapping[str, Any]) -> str:
     """The one argument of a target with another value than its default under which it conforms; empty for none."""
-    for name, default in _defaults(target, options).items():
-        for value in [not default] if isinstance(default, bool) else [x for x in (0.0, 1.0) if x != default]:
-            init = {**(options.get("init") or {}), name: value}
-            suites = ("quick", options.get("suite", "standard"))
-            if all(_conforms(target, {**options, "init": init, "suite": suite}) for suite in dict.fromkeys(suites)):
-                return f"{name}={value}" if isinstance(value, bool) else f"{name}={value:g}"
+    suites = dict.fromkeys(("quick", options.get("suite", "standard")))
+    with process_of(target, options.get("timeout"), bool(options.get("isolate"))) as child:
+        for name, default in _defaults(target, options).items():
+            for value in [not default] if isinstance(default, bool) else [x for x in (0.0, 1.0) if x != default]:
+                given = {**options, "init": {**(options.get("init") or {}), name: value}, "child": child}
+                if all(_conforms(target, {**given, "suite": suite}) for suite in suites):
+                    return f"{name}={value}" if isinstance(value, bool) else f"{name}={value:g}"
     return ""
 
 
