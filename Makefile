@@ -40,7 +40,7 @@ AXE := 4.14.1
 #:   test-peers         install released packages and judge their losses
 #:   vendored           run exported tests where there is a library and no nceref: NumPy, and PyTorch if it can be installed
 #:   environments       run every example of a command in every odd environment, and count the findings
-#:   mutate             change 200 places of the package, one at a time, and count how many the tests notice
+#:   mutate             change 200 places of the package, one at a time, and count how many make test notices
 #:   references-check   compute every frozen reference of the tests anew, and compare
 #:   references         compute those whose formula or case has changed, and freeze them
 #:
