@@ -439,8 +439,7 @@ def main(
 
 def show(results: dict[str, Any]) -> None:
     """Print the table, and the changes that no test notices."""
-    from benchmarks.report import show as drawn
-    from benchmarks.sheets import Sheet
+    from nceref.output.pages import Page
 
     folders: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for change in results["changes"]:
@@ -455,7 +454,12 @@ def show(results: dict[str, Any]) -> None:
         f"{len(results['left_out'])} are left out because they fail without a change, under coverage or alone; "
         f"{results['coverage_cpu_seconds']} s of computing for coverage, {results['cpu_seconds']} s for the changes"
     )
-    click.echo(drawn(Sheet("Changes that the tests notice", ("", "changes", *columns), lines, tuple(notes)), 100))
+    page = Page()
+    page.heading("Changes that the tests notice", 1)
+    page.table(lines, header=[("", "changes", *columns)], right=[False, *[True] * (1 + len(columns))])
+    for note in notes:
+        page.print(note)
+    click.echo(page.text(width=100), nl=False)
     for change in results["changes"]:
         if change["fate"] not in KILLED:
             _show(change)
