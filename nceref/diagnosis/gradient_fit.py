@@ -58,7 +58,8 @@ class Factor:
         above = [_power(symbol, power) for symbol, power in self.powers if power > 0]
         below = [divisor] * bool(divisor) + [_power(symbol, -power) for symbol, power in self.powers if power < 0]
         over = f"{' '.join(([number] if number != '1' or not above else []) + above)}"
-        return over if not below else f"{over}/{below[0]}" if len(below) == 1 else f"{over}/({' '.join(below)})"
+        under = " ".join(below) if len(below) < 2 else f"({' '.join(below)})"
+        return f"{over}/{under}" if under else over
 
     @property
     def inverse(self) -> "Factor":

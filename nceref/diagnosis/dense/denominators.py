@@ -1,4 +1,4 @@
-"""Who is in the denominator of a batch: masks and weights as the deviations set them, and its logarithm."""
+"""The denominator of a batch: who is in it, masks and weights as the deviations set them, and its logarithm."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

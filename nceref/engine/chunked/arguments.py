@@ -38,7 +38,7 @@ class ChunkedLoss:
 
     @cached_property
     def plan(self) -> Plan:
-        """Who is compared with whom, in the format that computes."""
+        """The plan: who is compared with whom, in the format that computes."""
         plan: Plan = self.loss.plan(**promoted(self.arguments))
         return plan
 

@@ -37,7 +37,7 @@ def hardest(w: DenseBatch) -> Any:
 
 
 def usual(w: DenseBatch) -> Any:
-    """Who is in the denominator in the reference."""
+    """The candidates in the denominator of the reference."""
     return hardest(w) if "fraction" in w.inputs else w.candidates
 
 
@@ -279,7 +279,7 @@ def _own_logit(w: DenseBatch) -> Any:
 
 
 def denominator_stage(text: str) -> Stage:
-    """Who is in the denominator: its terms, as logarithms, (n, m) or wider; `text` is that of the reference."""
+    """The stage of the denominator: its terms, as logarithms, (n, m) or wider; `text` is that of the reference."""
     out = [Way(text, lambda w, c: w["logits"][0] + log_of(usual(w)))]
     for text, mask in (*MASKS, *RANKED):
         out.append(Way(text, lambda w, c, f=mask: w["logits"][0] + log_of(f(w))))  # type: ignore[misc]
