@@ -1,10 +1,9 @@
-"""Measures the formula of a program by calling it.
+"""Measures the formula of a program by calling it: the reference's with up to three of its stages done otherwise.
 
-search, composed, composition
-              the reference's with up to three of its stages done otherwise
-structure, recover, model, pattern
-              sums of logarithms: which pairs enter which of them, with what weight and power
+search        which ways of the stages predict what the program gives
+composed      the calls that are searched, and the formulas that predict them
+composition   a formula, its text beside that of the reference
+measured      the fresh calls that a formula must predict
 design, calls calls on rows that are made for it
-expressions, words
-              numbers as expressions in sizes and scalars; formulas as lines of text
+expressions   numbers as expressions in sizes and scalars
 """

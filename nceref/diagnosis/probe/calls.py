@@ -67,37 +67,16 @@ class Calls:
             raise NoNumber
         return float(np.sum(outcome.value))
 
-    def values(self, design: Design, xs: Any) -> Any:
-        """Values at several sets of rows."""
-        return np.array([self.value(design, x) for x in xs])
-
     def rows(self, xs: Any) -> Any:
         """Rows rounded to the format."""
         return rounded(np.asarray(xs), self.dtype)
 
 
-def designed(design: Design, entries: Mapping[int, float], dim: int, rng: np.random.Generator) -> Any:
-    """Unit rows, or logits, whose similarities are all 0 but for some pairs.
-
-    `entries`: pair to similarity. `dim`: length of the rows, at least their number. `rng`: of the rotation.
-    """
-    n = len(design.nodes)
-    gram = np.eye(n)
-    for p, s in entries.items():
-        u, v = design.pairs[p]
-        gram[u, v] = gram[v, u] = s
-    if design.logits:
-        rows = int(np.sum([node.block == design.blocks[0][0] for node in design.nodes]))
-        return gram[:rows, rows:]
-    turn = np.linalg.qr(rng.standard_normal((dim, dim)))[0]
-    return np.linalg.cholesky(gram) @ turn[:n]
-
-
 def random_rows(design: Design, dim: int, rng: np.random.Generator, lengths: tuple[float, float] = (1.0, 1.0)) -> Any:
     """Random rows of random lengths within a range, or random logits."""
-    n = len(design.nodes)
+    n = len(design.rows)
     if design.logits:
-        rows = int(np.sum([node.block == design.blocks[0][0] for node in design.nodes]))
+        rows = sum(row.block == design.blocks[0][0] for row in design.rows)
         return rng.standard_normal((rows, n - rows)) * 0.8
     # In many dimensions random rows are almost orthogonal: most of each lies in few of them.
     x = rng.standard_normal((n, dim)) * 0.3 + rng.standard_normal((n, _WIDE)) @ rng.standard_normal((_WIDE, dim))
@@ -106,7 +85,7 @@ def random_rows(design: Design, dim: int, rng: np.random.Generator, lengths: tup
 
 def drawn_together(design: Design, x: Any, rng: np.random.Generator) -> Any:
     """Rows of which each is moved towards another one, or away from it, as far as chance will: no angle is rare."""
-    if design.logits or not len(design.nodes):
+    if design.logits or not len(design.rows):
         return x
     out = x.copy()
     for u in range(len(x)):
@@ -120,7 +99,7 @@ def drawn_together(design: Design, x: Any, rng: np.random.Generator) -> Any:
 
 def drawn_as_trained(design: Design, x: Any, rng: np.random.Generator) -> Any:
     """Rows of which those that belong together are near each other, as after training."""
-    if design.logits or not len(design.nodes):
+    if design.logits or not len(design.rows):
         return x
     out = x.copy()
     for u in range(len(x)):

@@ -9,14 +9,23 @@ import numpy as np
 
 from nceref.diagnosis.dense.forms import batches, stages
 from nceref.diagnosis.probe.calls import Calls, NoNumber, drawn_as_trained, drawn_together, random_rows
-from nceref.diagnosis.probe.composition import Composition, lines
-from nceref.diagnosis.probe.design import Design, design_or_inputs
-from nceref.diagnosis.probe.recover import LENGTHS, SHARES, SIZES, TEMPERATURES, scalars
+from nceref.diagnosis.probe.composition import Composition, Lines, lines
+from nceref.diagnosis.probe.design import Design, design, scalars
 from nceref.diagnosis.probe.search import Replacement, TargetCall, effort, one_change, several_changes
-from nceref.diagnosis.probe.words import Lines
 from nceref.errors import InputError
 from nceref.spec import Loss
 
+SIZES = (
+    {"N": 5, "D": 16, "E": 16, "C": 3, "M": 3, "K": 4, "V": 2},
+    {"N": 6, "D": 9, "E": 9, "C": 4, "M": 5, "K": 3, "V": 3},
+    {"N": 4, "D": 11, "E": 11, "C": 3, "M": 4, "K": 6, "V": 4},
+    {"N": 7, "D": 8, "E": 8, "C": 5, "M": 6, "K": 5, "V": 2},
+    {"N": 8, "D": 10, "E": 10, "C": 4, "M": 2, "K": 7, "V": 3},
+)
+TEMPERATURES = (0.5, 0.6, 0.43, 0.7, 0.54)
+SHARES = (0.5, 0.2, 0.8, 0.35, 0.65)
+"""Where in their typical range other scalars are."""
+LENGTHS = (0.6, 1.6)
 LARGE = (
     {"N": 70, "D": 9, "E": 9, "C": 4, "M": 7, "K": 7, "V": 2},
     {"N": 9, "D": 80, "E": 80, "C": 5, "M": 70, "K": 70, "V": 2},
@@ -126,7 +135,7 @@ def _batches(
         temperature = (
             SMALL_TEMPERATURE if size is LARGE[-1] else TRAINED_TEMPERATURE if size in TRAINED else TEMPERATURES[k]
         )
-        one = design_or_inputs(loss, settings, size, scalars(loss, temperature, SHARES[k]), 10 + number)
+        one = design(loss, settings, size, scalars(loss, temperature, SHARES[k]), 10 + number)
         batch = _batch(calls, one, rng, _drawn(size, number))
         if batch is None:
             return []

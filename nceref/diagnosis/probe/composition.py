@@ -9,9 +9,32 @@ import numpy as np
 from nceref.diagnosis.dense.forms import batches, stages
 from nceref.diagnosis.dense.ways.way import Stage
 from nceref.diagnosis.probe.design import Design
-from nceref.diagnosis.probe.expressions import value_of
+from nceref.diagnosis.probe.expressions import Expression, Product, value_of, written
 from nceref.diagnosis.probe.search import Replacement, TargetCall
-from nceref.diagnosis.probe.words import MARK, Difference, Lines, written
+
+MARK = "<<", ">>"
+"""Around what is not in the other formula."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A stage of the formula in the place of that of the reference."""
+
+    yours: str
+    reference: str
+
+    @property
+    def sentence(self) -> str:
+        """The difference in words."""
+        return f"{self.yours}, in the reference {self.reference}"
+
+    @property
+    def remedy(self) -> str:
+        """The change that makes it the reference's, as an imperative."""
+        return f"write {self.reference} in the place of {self.yours}"
+
+
+Lines = tuple[str, str, tuple[Difference, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,37 +50,28 @@ class Composition:
     reduction: str
     choice: Replacement
 
-    def value(self, design: Design, xs: Any) -> Any:
-        """Values at rows or logits (calls, ...) of a design; NaN where the formula does not say."""
+    def value(self, design: Design, x: Any) -> float:
+        """The value at rows or logits of a design; NaN where the formula does not say."""
         c = 1.0 if self.choice.constant is None else value_of(self.choice.constant, design.quantities)
-        out = []
-        for x in xs:
-            inputs = design.call(x)
-            made = batches(design.loss, inputs)
-            if made is None:
-                return np.full(len(xs), np.nan)
-            batch = TargetCall(stages(design.loss, inputs, self.reduction), made, 0.0, 0.0, {})
-            with np.errstate(all="ignore"):
-                out.append(batch.tried(dict(self.choice.changes), c))
-        return np.array(out)
+        inputs = design.call(x)
+        made = batches(design.loss, inputs)
+        if made is None:
+            return np.nan
+        call = TargetCall(stages(design.loss, inputs, self.reduction), made, 0.0, 0.0, {})
+        with np.errstate(all="ignore"):
+            return call.tried(dict(self.choice.changes), c)
 
 
 def lines(made: Sequence[Stage], choice: Replacement) -> Lines:
     """The target's formula and the reference's, with what differs marked, and the differences."""
     changes: Mapping[int, int] = dict(choice.changes)
-    number = written(choice.constant) if choice.constant is not None else ""
-    constant = f"({number})" if " " in number or "/" in number else number
-    # One negative term is subtracted.
-    negative = number.startswith("-") and len(choice.constant or ()) == 1
     yours, reference, words = [], [], []
     for k, part in reversed(list(enumerate(made))):
         usual = part.symbol + part.ways[0].text
         if not part.symbol:
             continue
         if k in changes:
-            text = part.ways[changes[k]].text
-            text = text.replace("+ {c}", f"- {number[1:]}") if negative else text
-            other = part.symbol + text.replace("{c}", constant)
+            other = part.symbol + _with_constant(part.ways[changes[k]].text, choice.constant or ())
             words.append(Difference(other, usual))
             other, usual = (MARK[0] + x + MARK[1] for x in (other, usual))
         else:
@@ -65,3 +79,18 @@ def lines(made: Sequence[Stage], choice: Replacement) -> Lines:
         yours.append(other)
         reference.append(usual)
     return "; ".join(yours), "; ".join(reference), tuple(words)
+
+
+def _with_constant(text: str, constant: Expression) -> str:
+    """A way with its constant; a negative term is subtracted, and what a number leaves of 1 is a number."""
+    number, one_term = written(constant), len(constant) == 1
+    if one_term and number.startswith("-"):
+        text = text.replace("+ {c}", f"- {number[1:]}")
+    if one_term and not constant[0].factors:
+        rest = _bracketed(written((Product(1 - constant[0].number),)))
+        text = text.replace("(1 - {c})", rest).replace("1 - {c}", rest)
+    return text.replace("{c}", _bracketed(number))
+
+
+def _bracketed(number: str) -> str:
+    return f"({number})" if " " in number or "/" in number else number

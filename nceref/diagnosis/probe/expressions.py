@@ -1,8 +1,10 @@
 """Measured numbers as expressions in sizes and scalars: N, 2N - 1, T, e^(1/T), log N and what else losses have."""
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -59,6 +61,45 @@ def joined(factors: "Factors", more: "Factors") -> "Factors":
     return tuple(sorted(((n, p) for n, p in powers.items() if p), key=lambda x: _rank(x[0])))
 
 
+_COMPOUND = re.compile(r"[ (]")
+
+
+def written(expression: Expression) -> str:
+    """An expression in plain text: ``3/N``, ``-2/(2N - 1)``, ``1/T + log N``; ``0`` for no term."""
+    out = ""
+    for term in expression:
+        text = _term(term)
+        out += f" - {text[1:]}" if out and text.startswith("-") else f" + {text}" if out else text
+    return out or "0"
+
+
+def _term(term: Product) -> str:
+    sign, number = "-" * (term.number < 0), abs(term.number)
+    near = Fraction(number).limit_denominator(64)
+    top, bottom = [], []
+    if abs(float(near) - number) <= 1e-12 * number:
+        top += [str(near.numerator)] * (near.numerator != 1)
+        bottom += [str(near.denominator)] * (near.denominator != 1)
+    else:
+        top.append(recognized(number, 1e-12)[1])
+    for name, power in term.factors:
+        if isinstance(name, Exponential):
+            top.append(f"e^({written(scaled(name.of, power))})")
+            continue
+        (top if power > 0 else bottom).append(_power(name, abs(power), len(term.factors) > 1 or power < 0))
+    over, under = " ".join(top) or "1", " ".join(bottom)
+    compound = len(bottom) > 1 or (_COMPOUND.search(under) and not under.endswith(")"))
+    return sign + (f"{over}/{f'({under})' if compound else under}" if under else over)
+
+
+def _power(name: str, power: float, inside: bool) -> str:
+    name = "|P(i)|" if name == "P" else name.replace("P + 1", "|P(i)| + 1")
+    if power == 0.5:
+        return f"sqrt({name})"
+    wrapped = f"({name})" if " " in name and not name.endswith(")") and inside else name
+    return wrapped if power == 1 else f"{wrapped}^{power:g}"
+
+
 def _rank(name: "str | Exponential") -> tuple[int, str]:
     """Sizes first, then what divides or multiplies similarities."""
     text = str(name)
@@ -68,14 +109,6 @@ def _rank(name: "str | Exponential") -> tuple[int, str]:
 def scaled(expression: Expression, factor: float) -> Expression:
     """A multiple of an expression."""
     return tuple(Product(term.number * factor, term.factors) for term in expression)
-
-
-def divided(expression: Expression, by: Expression) -> Expression:
-    """A sum over one term; as it is where there are more."""
-    if len(by) != 1:
-        return expression
-    inverse = tuple((name, -power) for name, power in by[0].factors)
-    return tuple(Product(term.number / by[0].number, joined(term.factors, inverse)) for term in expression)
 
 
 _SIZES: dict[str, Callable[[Values], float]] = {

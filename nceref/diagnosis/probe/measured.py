@@ -2,21 +2,16 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from nceref.cases.records import Diagnosis, DiagnosisPart, Outcome, Probe
+from nceref.diagnosis.dense.forms import form_of
 from nceref.diagnosis.probe.calls import Calls, NoNumber, drawn_as_trained, drawn_together, random_rows
-from nceref.diagnosis.probe.composed import BEYOND, LARGE, MORE, SMALL_TEMPERATURE, Explained, compositions
-from nceref.diagnosis.probe.composition import Composition
-from nceref.diagnosis.probe.design import Design, design_or_inputs
-from nceref.diagnosis.probe.pattern import Formula
-from nceref.diagnosis.probe.recover import designs, formula_of, scalars, scale_of
-from nceref.diagnosis.probe.structure import structure
-from nceref.diagnosis.probe.words import Difference, side_by_side, writable
+from nceref.diagnosis.probe.composed import BEYOND, LARGE, MORE, SIZES, SMALL_TEMPERATURE, Explained, compositions
+from nceref.diagnosis.probe.composition import Composition, Lines
+from nceref.diagnosis.probe.design import Design, design, scalars, scale_of
 from nceref.engine.bound_loss import bound_loss
 from nceref.errors import InputError
 from nceref.output.limits import digits_of
@@ -25,13 +20,14 @@ from nceref.spec import Loss
 from nceref.targets.search import Search
 
 FRESH = 10
-"""Calls on other rows, sizes, scalars and labels that a formula must predict."""
+"""Calls on other rows, sizes, scalars and labels that a formula must predict; as many more are larger."""
 _WITHIN, _APART = 1e-9, 100.0
 """How near it must be in float64, relative to the larger of 1 and the value; how much farther the reference must be."""
 FORMATS = ("float64", "float32")
 """Formats whose numbers say enough."""
 _LENGTHS = (0.5, 2.0)
 _DRAWN = {1: drawn_as_trained, 3: drawn_together}
+_LARGER: tuple[Mapping[str, int], ...] = (*LARGE, *MORE, *BEYOND)
 
 
 @dataclass(frozen=True)
@@ -59,13 +55,13 @@ def measured(
     `loss`: the reference. `call`: calls the target. `settings`: what is set in every call: arguments of the loss,
     scalars that the target has fixed. `dtype` and `reduction`: of every call. `takes`: arguments of the loss that the
     target takes; default: all. What it does not take is set in no call. `search`: is told if a count has ended it.
-    Result: none where no formula of this kind was links, or where it is the reference's.
+    Result: none for a loss without stages, and where no formula of this kind predicts the target.
     """
-    if dtype not in FORMATS:
+    if dtype not in FORMATS or form_of(loss).stages is None:
         return None
     calls = Calls(call, dtype, reduction)
     try:
-        diagnosis = _formula(calls, loss, settings, takes) if _repeats(calls, loss, settings) else None
+        diagnosis = _formula(calls, loss, settings, takes)
     except NoNumber:
         diagnosis = None
     if diagnosis is None and calls.limit and search is not None:
@@ -74,55 +70,26 @@ def measured(
 
 
 def _formula(calls: Calls, loss: Loss, settings: Mapping[str, Any], takes: Collection[str] | None) -> Diagnosis | None:
+    if not _repeats(calls, loss, settings):
+        return None
     one, several = compositions(calls, loss, settings)
     # Several changes are looked for last, since that takes longest.
-    return (
-        _composed(calls, loss, one, settings, takes)
-        or _summed(calls, loss, settings)
-        or _composed(calls, loss, several, settings, takes)
-    )
+    return _composed(calls, loss, one, settings, takes) or _composed(calls, loss, several, settings, takes)
 
 
 def _repeats(calls: Calls, loss: Loss, settings: Mapping[str, Any]) -> bool:
     """Whether the same call gives the same number twice: no formula predicts another one."""
-    made = designs(loss, settings)[:1]
-    for one in made:
-        x = calls.rows(random_rows(one, int(one.symbols.get("D", 0)), np.random.default_rng(0), _LENGTHS))
-        first = calls.value(one, x)
-        if abs(calls.value(one, x) - first) > calls.noise(first):
-            return False
-    return True
-
-
-def _summed(calls: Calls, loss: Loss, settings: Mapping[str, Any]) -> Diagnosis | None:
-    """A formula of sums of linear terms and logarithms of sums of exponentials."""
-    made = designs(loss, settings)
-    # Rows whose similarities are chosen one by one need a feature each.
-    if not made or (not made[0].logits and len(made[0].nodes) > made[0].symbols["D"]):
-        return None
-    try:
-        links = structure(calls, made[0], np.random.default_rng(0))
-        usual = _reference(loss, settings, calls.reduction, None)
-        formula = formula_of(calls, made, links, None, usual.how if usual else None)
-        trial = None if formula is None else confirmed(calls, formula, loss, settings)
-    except NoNumber:
-        return None
-    if formula is None or trial is None or not writable(formula, made[0]):
-        return None
-    if usual is not None and usual.pattern.refinement != formula.pattern.refinement:
-        usual = _reference(loss, settings, calls.reduction, formula.pattern.refinement) or usual
-    yours, theirs, differences = side_by_side(formula, usual, made[0])
-    # A formula that reads like the reference's explains no difference.
-    if usual is not None and not differences:
-        return None
-    return _diagnosis(calls, trial, yours, theirs or loss.text, differences)
+    one = design(loss, settings, SIZES[0], scalars(loss, 0.5, 0.5), 0)
+    x = calls.rows(random_rows(one, int(one.symbols.get("D", 0)), np.random.default_rng(0), _LENGTHS))
+    first = calls.value(one, x)
+    return abs(calls.value(one, x) - first) <= calls.noise(first)
 
 
 def _composed(
     calls: Calls, loss: Loss, formulas: Iterator[Explained], settings: Mapping[str, Any], takes: Collection[str] | None
 ) -> Diagnosis | None:
     """A formula that is the reference's with some parts done otherwise."""
-    for formula, given, (yours, theirs, differences) in formulas:
+    for formula, given, shown in formulas:
         more = {k: x for k, x in given.items() if k not in settings and x is not ...}
         if takes is not None and not set(more) <= set(takes):
             continue
@@ -131,27 +98,19 @@ def _composed(
         except NoNumber:
             return None
         if trial is not None:
-            return _diagnosis(calls, trial, yours, theirs, differences, more)
+            return _diagnosis(calls, trial, shown, more)
     return None
 
 
-def _diagnosis(
-    calls: Calls,
-    trial: "Trial",
-    yours: str,
-    theirs: str,
-    differences: tuple[Difference, ...],
-    given: Mapping[str, Any] = MappingProxyType({}),
-) -> Diagnosis:
+def _diagnosis(calls: Calls, trial: "Trial", shown: Lines, given: Mapping[str, Any]) -> Diagnosis:
+    yours, theirs, differences = shown
     fix = "; ".join(one.remedy for one in differences)
-    fix = f"{fix[:1].upper()}{fix[1:]}." if fix else ""
     different = DiagnosisPart(f"different: {'; '.join(one.sentence for one in differences)}")
-    none = DiagnosisPart("the reference is no formula of this kind", "", "note")
-    parts = (_predicting(calls, trial, given), different if differences else none)
-    return Diagnosis("measured-formula", parts, fix=fix, formula=yours, reference=theirs)
+    parts = (_predicting(calls, trial, given), different)
+    return Diagnosis("measured-formula", parts, fix=f"{fix[0].upper()}{fix[1:]}.", formula=yours, reference=theirs)
 
 
-def confirmed(calls: Calls, formula: Formula | Composition, loss: Loss, settings: Mapping[str, Any]) -> Trial | None:
+def confirmed(calls: Calls, formula: Composition, loss: Loss, settings: Mapping[str, Any]) -> Trial | None:
     """Try a formula on fresh calls, of sizes, scalars, labels and rows that it was not read off.
 
     Result: none where it fails one of them, or where the reference passes as well. Raises `NoNumber` if the target
@@ -160,14 +119,11 @@ def confirmed(calls: Calls, formula: Formula | Composition, loss: Loss, settings
     rng = np.random.default_rng(1)
     within = max(_WITHIN, 2e3 * calls.unit) if calls.dtype != "float64" else _WITHIN
     off, reference_off, sizes, temperatures = 0.0, 0.0, [], []
-    larger: tuple[Mapping[str, int], ...] = (*LARGE, *MORE, *BEYOND) if isinstance(formula, Composition) else ()
-    for number in range(FRESH + len(larger)):
-        one = _fresh(loss, settings, number, rng, {} if number < FRESH else larger[number - FRESH])
+    for number, larger in enumerate(({},) * FRESH + _LARGER):
+        one = _fresh(loss, settings, number, rng, larger)
         x = random_rows(one, int(one.symbols.get("D", 0)), rng, _LENGTHS)
-        if isinstance(formula, Composition) and number % 4 in _DRAWN:
-            x = _DRAWN[number % 4](one, x, rng)
-        x = calls.rows(x)
-        y, predicted = calls.value(one, x), float(formula.value(one, x[None])[0])
+        x = calls.rows(_DRAWN[number % 4](one, x, rng) if number % 4 in _DRAWN else x)
+        y, predicted = calls.value(one, x), formula.value(one, x)
         size = max(1.0, abs(y))
         # NaN is no prediction.
         if not abs(predicted - y) <= within * size:
@@ -178,74 +134,24 @@ def confirmed(calls: Calls, formula: Formula | Composition, loss: Loss, settings
         temperatures.append(1 / scale_of(one))
     if reference_off < _APART * within:
         return None
-    return Trial(
-        FRESH + len(larger), off, reference_off, (min(sizes), max(sizes)), (min(temperatures), max(temperatures))
-    )
+    return Trial(len(sizes), off, reference_off, (min(sizes), max(sizes)), (min(temperatures), max(temperatures)))
 
 
-def _fresh(
-    loss: Loss, settings: Mapping[str, Any], number: int, rng: Any, larger: Mapping[str, int] = MappingProxyType({})
-) -> Design:
+def _fresh(loss: Loss, settings: Mapping[str, Any], number: int, rng: Any, larger: Mapping[str, int]) -> Design:
     sizes = {x: int(rng.integers(low, 13)) for x, low in (("N", 4), ("D", 3), ("C", 2), ("M", 1), ("K", 1))}
     temperature = SMALL_TEMPERATURE if larger is LARGE[-1] else float(rng.uniform(0.15, 1.2))
     chosen = scalars(loss, temperature, float(rng.uniform(0.1, 0.9)))
-    return design_or_inputs(
-        loss, settings, {**sizes, "E": sizes["D"], "V": int(rng.integers(2, 5)), **larger}, chosen, 100 + number
-    )
+    sizes |= {"E": sizes["D"], "V": int(rng.integers(2, 5)), **larger}
+    return design(loss, settings, sizes, chosen, 100 + number)
 
 
 def _value(design: Design, x: Any, calls: Calls) -> float:
     """The reference's value; infinite where it refuses the call."""
     try:
-        return float(_evaluated(calls.reduction)(Probe("", design.loss, design.call(x), calls.dtype)).value)
+        evaluation = bound_loss(design.loss, (), design.call(x)).evaluate(calls.reduction, keep=False)
+        return float(np.sum(evaluation.value(calls.reduction)))
     except InputError:
         return np.inf
-
-
-def _evaluated(reduction: str) -> Callable[[Probe], Outcome]:
-    def call(probe: Probe) -> Outcome:
-        evaluation = bound_loss(probe.loss, (), probe.inputs).evaluate(reduction, keep=False)
-        return Outcome(float(np.sum(evaluation.value(reduction))))
-
-    return call
-
-
-def _reference(loss: Loss, settings: Mapping[str, Any], reduction: str, refinement: str | None) -> Formula | None:
-    """The reference's formula by the same means; None where it is none of these."""
-    plain = all(isinstance(x, str | float | int) or x is None or x is ... for x in settings.values())
-    # Arrays are generated all the same.
-    key = tuple(sorted((n, x if plain or not hasattr(x, "__len__") else ...) for n, x in settings.items()))
-    return _known_reference(loss, key, reduction, refinement)
-
-
-# What is measured of the reference is the same for every target.
-@lru_cache(maxsize=128)
-def _known_reference(
-    loss: Loss, settings: tuple[tuple[str, Any], ...], reduction: str, refinement: str | None
-) -> Formula | None:
-    given = dict(settings)
-    calls, made = Calls(_evaluated(reduction), "float64", reduction), designs(loss, given)
-    try:
-        links = structure(calls, made[0], np.random.default_rng(0))
-        formula = formula_of(calls, made, links, refinement)
-        return (
-            formula
-            if formula is not None and writable(formula, made[0]) and _holds(calls, formula, loss, given)
-            else None
-        )
-    except (NoNumber, InputError):
-        return None
-
-
-def _holds(calls: Calls, formula: Formula, loss: Loss, settings: Mapping[str, Any]) -> bool:
-    rng = np.random.default_rng(2)
-    for number in range(3):
-        one = _fresh(loss, settings, number, rng)
-        x = random_rows(one, int(one.symbols.get("D", 0)), rng, _LENGTHS)
-        y = calls.value(one, x)
-        if not abs(float(formula.value(one, x[None])[0]) - y) <= _WITHIN * max(1.0, abs(y)):
-            return False
-    return True
 
 
 def _predicting(calls: Calls, trial: Trial, given: Mapping[str, Any]) -> DiagnosisPart:

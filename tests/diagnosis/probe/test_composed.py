@@ -11,14 +11,12 @@ import nceref
 from nceref.cases.records import Outcome
 from nceref.diagnosis.dense.forms import batches, stages
 from nceref.diagnosis.dense.ways.way import REAL, Stage, Way
-from nceref.diagnosis.probe import measured as measured_module
 from nceref.diagnosis.probe.calls import Calls, random_rows
-from nceref.diagnosis.probe.composed import _searches
+from nceref.diagnosis.probe.composed import SIZES, _searches
 from nceref.diagnosis.probe.composition import lines
-from nceref.diagnosis.probe.design import design_or_inputs
+from nceref.diagnosis.probe.design import design, scalars
 from nceref.diagnosis.probe.expressions import Product, expression_of, has_expression
 from nceref.diagnosis.probe.measured import measured
-from nceref.diagnosis.probe.recover import SIZES, scalars
 from nceref.diagnosis.probe.search import Replacement, TargetCall
 from nceref.engine.bound_loss import bound_loss
 
@@ -37,7 +35,7 @@ MASKS = ("mask", "anchor_mode")
 def test_stages_make_up_the_reference(name):
     loss = nceref.get_loss(name).declaration
     for variant in loss.variants:
-        one = design_or_inputs(loss, dict(variant), SIZES[1], scalars(loss, 0.4, 0.5), 3)
+        one = design(loss, dict(variant), SIZES[1], scalars(loss, 0.4, 0.5), 3)
         inputs = one.call(random_rows(one, int(one.symbols.get("D", 0)), np.random.default_rng(0), (0.5, 2.0)))
         made = batches(loss, inputs)
         # Rows that are weighted have no other means, and logits with a hardness no other temperature.
@@ -62,7 +60,7 @@ def test_stages_make_up_the_reference(name):
 def test_ways_at_once_are_what_they_are_one_by_one(name):
     """Also those that look at other rows, and those with a constant for each pair or for each row."""
     loss = nceref.get_loss(name).declaration
-    one = design_or_inputs(loss, dict(loss.variants[0]), SIZES[2], scalars(loss, 0.4, 0.5), 3)
+    one = design(loss, dict(loss.variants[0]), SIZES[2], scalars(loss, 0.4, 0.5), 3)
     inputs = one.call(random_rows(one, int(one.symbols.get("D", 0)), np.random.default_rng(0), (0.5, 2.0)))
     call = TargetCall(stages(loss, inputs, "mean"), batches(loss, inputs), 0.0, 1e-12, {})
     constants = (0.3, 1.0, 1.7, 2.0)
@@ -140,6 +138,33 @@ def easiest_negatives(queries, keys, temperature, fraction):
 def student_similarity(queries, keys, temperature):
     squares = np.sum((unit(queries)[:, None] - unit(keys)) ** 2, axis=2)
     return np.mean(surprise(1 / (1 + squares) / temperature, np.arange(len(queries))))
+
+
+@program("clip", "L = (7/10) of the first direction and (3/10) of the second")
+def directions_that_weigh_unequally(image, text, logit_scale):
+    logits = logit_scale * unit(image) @ unit(text).T
+    return 0.7 * np.mean(log_sum(logits) - np.diag(logits)) + 0.3 * np.mean(log_sum(logits.T) - np.diag(logits))
+
+
+@program("nt_xent", "L = (1/4) of the first view and (3/4) of the second")
+def views_that_weigh_unequally(z1, z2, temperature):
+    z, n = unit(np.concatenate([z1, z2])), len(z1)
+    logits = np.where(np.eye(2 * n, dtype=bool), -np.inf, z @ z.T / temperature)
+    rows = surprise(logits, np.roll(np.arange(2 * n), n))
+    return 0.25 * np.mean(rows[:n]) + 0.75 * np.mean(rows[n:])
+
+
+@program("info_nce", "Z_i over all candidates, and the other anchors")
+def other_queries_among_the_negatives(queries, keys, temperature):
+    x, y = unit(queries), unit(keys)
+    others = np.where(np.eye(len(x), dtype=bool), -np.inf, x @ x.T)
+    return np.mean(surprise(np.concatenate([x @ y.T, others], axis=1) / temperature, np.arange(len(x))))
+
+
+@program("siglip", "l_ij = t s_ij + b/2")
+def half_of_the_bias(image, text, logit_scale, logit_bias):
+    logits = logit_scale * unit(image) @ unit(text).T + logit_bias / 2
+    return np.sum(np.log1p(np.exp(logits * (1 - 2 * np.eye(len(logits)))))) / len(logits)
 
 
 @program("hcl", "w_ij = e^(b l_ij), in the reference w_ij = e^(b l_ij) over its mean")
@@ -231,9 +256,7 @@ def three_at_once(image, text, logit_bias):
     return np.sum(np.triu(np.log1p(np.exp(logits * (1 - 2 * np.eye(n)))))) / n**2
 
 
-def test_three_parts_that_differ_at_once_are_measured(monkeypatch):
-    # Formulas of sums are looked for before, in vain.
-    monkeypatch.setattr(measured_module, "_summed", lambda calls, loss, settings: None)
+def test_three_parts_that_differ_at_once_are_measured():
     diagnosis = diagnosis_of("siglip", {}, three_at_once)
     assert diagnosis.formula.count("<<") == 3
     assert "<<L = sum_i L_i/N^2>>" in diagnosis.formula
@@ -255,6 +278,14 @@ def test_one_negative_constant_is_subtracted():
     minus = (Product(-1.0, (("log T", 1.0),)),)
     assert lines((stage,), Replacement(((0, 1),), minus))[:2] == ("<<L = J - log T>>", "<<L = J>>")
     assert lines((stage,), Replacement(((0, 2),), minus))[0] == "<<L = (-log T) J>>"
+
+
+def test_what_a_number_leaves_of_one_is_a_number():
+    texts = ("J", "{c} of the first and 1 - {c} of the second", "(1 - {c}) J")
+    stage = Stage("mean", "L = ", tuple(Way(text, lambda batch, c: c) for text in texts))
+    share = (Product(0.7),)
+    assert lines((stage,), Replacement(((0, 1),), share))[0] == "<<L = (7/10) of the first and (3/10) of the second>>"
+    assert lines((stage,), Replacement(((0, 2),), share))[0] == "<<L = (3/10) J>>"
 
 
 def test_a_number_that_follows_an_expression_is_not_given_up_after_four_places():

@@ -110,6 +110,7 @@ def curves(usual: str, other: str = "") -> Stage:
         out.append(Way(f"{name} for the target", _plain(_curve(name, False)), plain=False))
         out.append(Way(f"{{c}} s ({name}) and 1 - {{c}} times the reference's, for the target", _mixed(first, name),
                        REAL))  # fmt: skip
+    out.append(Way("s (theta + m) for the target, s theta for the other classes", _angles, plain=False))
     out += [Way(text, of(first), constant, plain) for text, of, constant, plain in _CHANGED]
     out += [_tailed(above, tail, point) for above in dict.fromkeys((usual, "cos theta")) for tail in TAILS
             for point in POINTS]  # fmt: skip
@@ -211,6 +212,11 @@ def _others(first: Callable[[DenseBatch], Any], name: str) -> Callable[[DenseBat
 
 def _every(name: str) -> Callable[[DenseBatch, float], Any]:
     return lambda w, c: _both(CURVES[name](w["similarities"], w.inputs["margin"]) * w.scale)
+
+
+def _angles(w: DenseBatch, c: float) -> Any:
+    """Angles with their margin, of which no cosine is taken."""
+    return _both(w.scale * (_angle(w["similarities"]) + w.inputs["margin"] * w.together))
 
 
 def _mixed(first: Callable[[DenseBatch], Any], name: str) -> Callable[[DenseBatch, float], Any]:

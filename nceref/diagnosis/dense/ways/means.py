@@ -197,7 +197,21 @@ WHOLE: tuple[tuple[str, Mean, str], ...] = (
     ("|J - {c}| + {c}", lambda x, w, c: np.abs(x - c) + c, REAL),
 )  # fmt: skip
 """What becomes of the mean."""
+
+
+def _unequal(x: Any, c: float, halves: bool) -> Any:
+    """The mean of the first half of the rows and that of the second, weighted; refused where they are no two parts."""
+    if not halves:
+        raise ValueError
+    n = x.shape[-1] // 2
+    return c * _mean(x[..., :n]) + (1 - c) * _mean(x[..., n:])
+
+
 STATISTICS: tuple[tuple[str, Mean, str], ...] = (
+    ("{c} of the first direction and 1 - {c} of the second", lambda x, w, c: _unequal(
+        x, c, len(w.own) == 2 * w.own.shape[1]), REAL),
+    ("{c} of the first view and 1 - {c} of the second", lambda x, w, c: _unequal(
+        x, c, len(w.own) == w.own.shape[1] == 2 * w.samples), REAL),
     *((f"the mean of the hardest {text}", lambda x, w, c, of=of, k=k: _mean(_hardest(x, c / k, of)), INTEGER)
       for k in (10, 4) for text, of in ((f"ceil({{c}} N/{k}) rows", np.ceil), (f"floor({{c}} N/{k}) rows", np.floor))),
     ("the sum of the hardest floor({c} N/10) rows over N", lambda x, w, c: np.sum(_hardest(x, c / 10, np.floor), -1)

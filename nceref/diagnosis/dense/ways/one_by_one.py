@@ -37,6 +37,8 @@ _SCALED = (
     ("s_ij + b", lambda s, t, b, w: s + b),
     ("t s_ij + b for negatives, t s_ij for positives", lambda s, t, b, w: t * s + b * ~w.together),
     ("t s_ij + b for positives, t s_ij for negatives", lambda s, t, b, w: t * s + b * w.together),
+    ("t s_ij + b/2", lambda s, t, b, w: t * s + b / 2),
+    ("t s_ij + 2 b", lambda s, t, b, w: t * s + 2 * b),
     ("t s_ij + b/N", lambda s, t, b, w: t * s + b / w.samples),
     ("t s_ij - log N", lambda s, t, b, w: t * s - np.log(w.samples)),
     ("t s_ij + |b|", lambda s, t, b, w: t * s + np.abs(b)),

@@ -102,6 +102,7 @@ MASKS: tuple[tuple[str, Callable[[DenseBatch], Any]], ...] = (
     ("candidates but the next one", lambda w: w.candidates & ((w.j != (w.i + 1) % w.own.shape[1]) | w.together)),
     ("candidates but column i", lambda w: w.candidates & (w.j != w.i)),
     ("candidates but column i, and the positive", lambda w: (w.candidates & (w.j != w.i)) | w.together),
+    ("all pairs but column i mod N", lambda w: w.j != w.i % w.samples),
     ("candidates but column i + N", lambda w: w.candidates & (w.j != w.i + w.samples) & (w.i != w.j + w.samples)),
     ("candidates in every second column", lambda w: w.candidates & ((w.j % 2 == 0) | w.together)),
     ("candidates of classes that the batch has", lambda w: w.candidates & _present(w)),
@@ -231,6 +232,7 @@ WEIGHTS: tuple[tuple[str, Weights, str], ...] = (
     ("the own class {c} times, the others once", lambda w, c: np.where(
         w.labels[:, None] == w.kinds, c * usual(w), usual(w)), REAL),
     ("candidates of the other view {c} times", lambda w, c: np.where(w.view, usual(w), c * usual(w)), REAL),
+    ("candidates of the own view or input {c} times", lambda w, c: np.where(w.view, c * usual(w), usual(w)), REAL),
     ("column j over the number of rows that have it as a positive", lambda w, c: usual(w) / np.maximum(
         np.sum(w.together, axis=0), 1), ""),
     ("the {c} hardest negatives and the positives", lambda w, c: _hardest(w, int(c)) | w.together, INTEGER),
@@ -253,6 +255,9 @@ def _over_mean(w: DenseBatch, c: float) -> Any:
 
 EXTRA: tuple[tuple[str, Callable[[DenseBatch, float], Any], str], ...] = (
     ("all candidates, and {c}", lambda w, c: log_of(c) + np.zeros(len(w.own)), REAL),
+    ("all candidates, and e^({c}/T)", lambda w, c: np.full(len(w.own), c * w.scale), REAL),
+    ("all candidates, and the other anchors", lambda w, c: log_sum_exp(np.where(
+        np.eye(len(w.own), dtype=bool), -np.inf, _among(w, w.anchors) * w.scale)), ""),
     ("all candidates, and {c} e^m with m the largest logit", lambda w, c: log_of(c) + np.max(
         w["logits"][0], axis=1), REAL),
     ("all candidates, and 1 for each that is masked", lambda w, c: log_of(np.sum(~usual(w), axis=1)), ""),
@@ -341,6 +346,7 @@ POSITIVES: tuple[tuple[str, Weights, str], ...] = (
     ("candidate i + 1", lambda w, c: (w.j == (w.i + 1) % w.own.shape[1]).astype(float), ""),
     ("candidate i - 1", lambda w, c: (w.j == (w.i - 1) % w.own.shape[1]).astype(float), ""),
     ("candidate N - 1 - i", lambda w, c: (w.j == len(w.own) - 1 - w.i).astype(float), ""),
+    ("candidate N + (i mod N)", lambda w, c: (w.j == w.samples + w.i % w.samples).astype(float), ""),
     ("candidate 0", lambda w, c: (w.j == 0) * np.ones(w.own.shape), ""),
     ("the positives of the anchor before", lambda w, c: np.roll(w.positives, 1, axis=0), ""),
     ("the positives of the anchor after", lambda w, c: np.roll(w.positives, -1, axis=0), ""),
@@ -389,11 +395,15 @@ def _soft(x: Any, axis: int = 1) -> Any:
     return e / np.sum(e, axis=axis, keepdims=True)
 
 
+def _among(w: DenseBatch, rows: Any) -> Any:
+    """Similarities of some rows among themselves."""
+    x = w["rows of inputs"][rows]
+    return x @ x.T
+
+
 def _within(w: DenseBatch, factor: float) -> Any:
     """Similarities of the rows of each side among themselves, added."""
-    z = w["rows of inputs"]
-    a, b = z[w.anchors], z[w.against]
-    return factor * (a @ a.T + b @ b.T)
+    return factor * (_among(w, w.anchors) + _among(w, w.against))
 
 
 def _smooth(w: DenseBatch, own: float, rest: float, among: Any) -> Any:
