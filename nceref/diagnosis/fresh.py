@@ -17,7 +17,7 @@ from nceref.cases.corpus.resizing import NO_RESIZING, Resizing
 from nceref.cases.parametrization import representable
 from nceref.cases.records import Observation, Outcome, Probe
 from nceref.cases.rounding import rounded
-from nceref.checks.cases import arguments
+from nceref.checks.cases import Geometry, arguments
 from nceref.engine.parameters import INVERSE_TEMPERATURES, at_temperature
 from nceref.errors import NcerefError
 from nceref.spec import Array, Labels, Loss
@@ -37,7 +37,8 @@ class Site:
     Attributes
     ----------
     geometry : str
-        A key of `PLACES`, or ``apart``: all rows of the first input opposite to all of the second.
+        A key of `PLACES`, or ``apart``: all rows of the first input opposite to all of the second, or ``turned``:
+        partners at every angle.
     temperature : float
     sizes : tuple of int
         N, D, C, M, K, V.
@@ -175,7 +176,7 @@ def fresh_inputs(like: Template, site: Site) -> dict[str, Any] | None:
     if site.geometry == "lonely" and not any(isinstance(declared[name], Labels) for name, _ in like.arrays):
         return None
     variant = {**dict(like.constants), **{name: _requested(declared[name], axes) for name, axes in like.arrays}}
-    rows, _, extra = (_apart, {}, {}) if site.geometry == "apart" else PLACES[site.geometry]
+    rows, _, extra = (_OWN if site.geometry in _OWN else PLACES)[site.geometry]
     place = like.resizing.place((rows, {}, extra), site.by_letter)
     inputs = arguments(like.loss, place, variant, site.temperature, site.by_letter, rng, np.float64)
     inputs |= dict(like.constants) | _scalars(like, site)
@@ -191,6 +192,20 @@ def fresh_inputs(like: Template, site: Site) -> dict[str, Any] | None:
 def _apart(rng: np.random.Generator, shape: tuple[int, ...], twin: Any) -> Any:
     side = 1.0 if twin is None else -1.0
     return side * (np.arange(shape[-1]) == 0) + 0.02 * rng.standard_normal(shape)
+
+
+def _turned(rng: np.random.Generator, shape: tuple[int, ...], twin: Any) -> Any:
+    # In many dimensions random rows are almost orthogonal: most of each lies in few of them.
+    x = 0.3 * rng.standard_normal(shape) + rng.standard_normal((*shape[:-1], 3)) @ rng.standard_normal((3, shape[-1]))
+    lengths = rng.uniform(0.5, 2.0, (*shape[:-1], 1))
+    if twin is None:
+        return lengths * x
+    share, sign = rng.random(lengths.shape) ** 0.5, rng.choice((1.0, 1.0, -1.0), lengths.shape)
+    own, other = (each / np.linalg.norm(each, axis=-1, keepdims=True) for each in (x, twin))
+    return lengths * ((1 - share) * own + share * sign * other)
+
+
+_OWN: dict[str, Geometry] = {"apart": (_apart, {}, {}), "turned": (_turned, {}, {"centered": True})}
 
 
 def _requested(p: Any, axes: int) -> Any:

@@ -150,12 +150,12 @@ class _Explainer:
         if looked_at.dtype != failing.dtype:
             words = f"{words} (measured in {FINER})" if several else f"in {FINER}, where it fails too,"
         yield (one := ExplainedRun(words, _limited(self.request, diagnoses)))
-        if self.measure and (formula := self._measured(looked_at, diagnoses)):
+        if self.measure and (formula := self._measured(looked_at, diagnoses, calls)):
             yield (one := replace(one, diagnoses=formula))
         if effect := self._effect(looked_at, one.diagnoses, calls):
             yield replace(one, training=effect)
 
-    def _measured(self, failing: TargetRun, diagnoses: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:
+    def _measured(self, failing: TargetRun, diagnoses: Sequence[Diagnosis], calls: Any) -> tuple[Diagnosis, ...]:
         """The measured formula of the target where nothing explains its values; empty where none was found."""
         unexplained = [d for d in diagnoses if d.id == "unexplained"]
         if not unexplained or not self.request.is_the_loss or failing.setup.several:
@@ -163,8 +163,7 @@ class _Explainer:
         from nceref.diagnosis.probe.measured import measured
 
         self.search.goal = "a formula"
-        settings, how = {**self.request.settings, **failing.fixed}, (failing.dtype, self.request.reduction)
-        formula = measured(self.request.loss, self.run, settings, *how, failing.takes, self.search)
+        formula = measured(calls, self.search)
         return () if formula is None else (formula, *(d for d in diagnoses if d not in unexplained))
 
     def _effect(self, failing: TargetRun, diagnoses: Sequence[Diagnosis], calls: Any = None) -> Mapping[str, Any]:

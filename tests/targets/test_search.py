@@ -89,7 +89,7 @@ def test_calls_and_a_script_exclude_each_other_where_none_may_be_made():
         nceref.verify(doubled, "info_nce", calls=-1)
 
 
-ENDS = [("an explanation", "diagnosis.diagnose.triage"), ("a formula", "diagnosis.probe.measured.compositions"),
+ENDS = [("an explanation", "diagnosis.diagnose.triage"), ("a formula", "diagnosis.probe.measured.FormulaSearch"),
         ("the effect on training", "diagnosis.severity.severity"),
         ("the smallest failing input", "verification.repro.minimize.smallest")]  # fmt: skip
 
@@ -151,7 +151,7 @@ def test_a_target_that_cannot_be_called_any_more_keeps_its_verdict(monkeypatch):
 
 
 def test_ctrl_c_ends_the_search_alone_where_the_verdict_is_shown_before(monkeypatch):
-    monkeypatch.setattr("nceref.diagnosis.probe.measured.compositions", ending(KeyboardInterrupt()))
+    monkeypatch.setattr("nceref.diagnosis.probe.measured.FormulaSearch", ending(KeyboardInterrupt()))
     shown = []
     report = verify_with(strange, **GIVEN, on_verdict=shown.append)
     assert (report.verdict, report.exit_code, report.search["ended"]) == ("differs", 1, "user")

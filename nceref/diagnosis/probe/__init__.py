@@ -4,6 +4,5 @@ search        which ways of the stages predict what the program gives
 composed      the calls that are searched, and the formulas that predict them
 composition   a formula, its text beside that of the reference
 measured      the fresh calls that a formula must predict
-design, calls calls on rows that are made for it
 expressions   numbers as expressions in sizes and scalars
 """

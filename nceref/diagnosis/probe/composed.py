@@ -1,165 +1,130 @@
-"""The formula of a target as the reference with some of its parts done otherwise."""
+"""The calls that the formula of a target is looked for on, and the formulas that predict them."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
+from nceref.cases.records import Observation, Probe
+from nceref.diagnosis.dense.batch import DenseBatch
 from nceref.diagnosis.dense.forms import batches, stages
-from nceref.diagnosis.probe.calls import Calls, NoNumber, drawn_as_trained, drawn_together, random_rows
+from nceref.diagnosis.fresh import FreshCalls, Site
 from nceref.diagnosis.probe.composition import Composition, Lines, lines
-from nceref.diagnosis.probe.design import Design, design, scalars
 from nceref.diagnosis.probe.search import Replacement, TargetCall, effort, one_change, several_changes
-from nceref.errors import InputError
-from nceref.spec import Loss
+from nceref.spec import Array, Labels, Scalar
+from nceref.tolerance.implementation import FORMATS
 
-SIZES = (
-    {"N": 5, "D": 16, "E": 16, "C": 3, "M": 3, "K": 4, "V": 2},
-    {"N": 6, "D": 9, "E": 9, "C": 4, "M": 5, "K": 3, "V": 3},
-    {"N": 4, "D": 11, "E": 11, "C": 3, "M": 4, "K": 6, "V": 4},
-    {"N": 7, "D": 8, "E": 8, "C": 5, "M": 6, "K": 5, "V": 2},
-    {"N": 8, "D": 10, "E": 10, "C": 4, "M": 2, "K": 7, "V": 3},
+_MORE = (Site("turned", 0.52, (24, 7, 6, 9, 9, 2)), Site("turned", 0.62, (21, 6, 5, 8, 8, 2)))
+SEARCHED = (
+    Site("designed", 0.5, (5, 16, 3, 3, 4, 2)),
+    Site("turned", 0.6, (6, 9, 4, 5, 3, 3)),
+    Site("designed", 0.43, (4, 11, 3, 4, 6, 4)),
+    Site("turned", 0.7, (7, 8, 5, 6, 5, 2)),
+    Site("designed", 0.54, (8, 10, 4, 2, 7, 3)),
+    *_MORE,
+    Site("aligned", 0.14, (6, 8, 4, 5, 6, 2)),
+    Site("aligned", 0.15, (9, 6, 5, 6, 7, 2)),
 )
-TEMPERATURES = (0.5, 0.6, 0.43, 0.7, 0.54)
-SHARES = (0.5, 0.2, 0.8, 0.35, 0.65)
-"""Where in their typical range other scalars are."""
-LENGTHS = (0.6, 1.6)
+"""The sizes and scalars of a constant must tell the expression that it is."""
 LARGE = (
-    {"N": 70, "D": 9, "E": 9, "C": 4, "M": 7, "K": 7, "V": 2},
-    {"N": 9, "D": 80, "E": 80, "C": 5, "M": 70, "K": 70, "V": 2},
-    {"N": 12, "D": 9, "E": 9, "C": 24, "M": 5, "K": 6, "V": 3},
-    {"N": 10, "D": 6, "E": 6, "C": 6, "M": 5, "K": 6, "V": 2},
+    Site("designed", 0.45, (70, 9, 4, 7, 7, 2)),
+    Site("turned", 0.65, (9, 80, 5, 70, 70, 2)),
+    Site("designed", 0.48, (12, 9, 24, 5, 6, 3)),
+    Site("turned", 0.041, (10, 6, 6, 5, 6, 2)),
+    *SEARCHED[:7],
 )
-"""Where small cases are right, the last of them at a small temperature."""
-SMALL_TEMPERATURE = 0.04
-MORE = (
-    {"N": 24, "D": 7, "E": 7, "C": 6, "M": 9, "K": 9, "V": 2},
-    {"N": 21, "D": 6, "E": 6, "C": 5, "M": 8, "K": 8, "V": 2},
-)
-"""More rows than `SIZES` has."""
-BEYOND = (
-    {"N": 129, "D": 5, "E": 5, "C": 40, "M": 5, "K": 6, "V": 2},
-    {"N": 10, "D": 150, "E": 150, "C": 5, "M": 7, "K": 130, "V": 2},
-)
-"""Above them, what holds up to a size is told from what holds of every multiple of it."""
-TRAINED = (
-    {"N": 6, "D": 8, "E": 8, "C": 4, "M": 5, "K": 6, "V": 2},
-    {"N": 9, "D": 6, "E": 6, "C": 5, "M": 6, "K": 7, "V": 2},
-)
-"""With rows that belong together near each other, at a temperature as in training."""
-TRAINED_TEMPERATURE = 0.15
+"""Where small cases are right; the fourth is at a small temperature."""
 EFFORT, EFFORT_OF_LARGE = 300_000.0, 60_000.0
 """Evaluations of a part for all searches for one target (see `TargetCall`); on larger cases, where most are right."""
-_DEPARTS, _CHOICES, _SEARCHES = 100.0, 8, 2
-"""How much farther than rounding the reference must be; how many formulas are tried on fresh calls, and of
-how many variants of the loss."""
+_DEPARTS, _CHOICES, _FEWEST = 100.0, 8, 5
+"""How much farther than rounding the reference must be; how many formulas are tried on fresh calls; calls without
+which nothing is looked for."""
+_ROOM, _COARSE = 4096.0 * 2.0**-53, 64.0
+"""Roundings that a value may be off by, relative to the larger of 1 and itself; units of coarser formats."""
 
-Explained = tuple[Composition, Mapping[str, Any], Lines]
-
-
-def compositions(calls: Calls, loss: Loss, settings: Mapping[str, Any]) -> tuple[Iterator[Explained], ...]:
-    """Formulas that predict the calls they were looked for on, with the settings that they were called with.
-
-    `settings`: what is set in every call. Result: those with one change, and then, of the same calls, those with
-    several; each with what the variant of the loss sets and the lines of `formula.lines`.
-    """
-    searches: list[_Search] = []
-    return _formulas(calls, _searches(calls, loss, settings, searches), one_change), _formulas(
-        calls, searches, several_changes
-    )
+Explained = tuple[Composition, Lines]
 
 
 @dataclass(frozen=True, eq=False)
-class _Search:
-    """Calls of one variant of a loss, and what is tried at most."""
+class _Calls:
+    """Calls of a target that are searched, and the evaluations of stages after which no more are tried."""
 
-    given: Mapping[str, Any]
-    batches: Sequence[TargetCall]
+    calls: Sequence[TargetCall]
     most: float
 
 
-def _searches(calls: Calls, loss: Loss, settings: Mapping[str, Any], kept: list[_Search]) -> Iterator[_Search]:
-    usual, large = (*SIZES, *MORE, *TRAINED), (*LARGE, *MORE, *SIZES)
-    count = 0
-    for sizes, most in ((usual, EFFORT), (large, EFFORT_OF_LARGE)):
-        for given in _variants(loss, settings):
-            try:
-                batches = _batches(calls, loss, given, sizes)
-            except (NoNumber, InputError):
-                continue
-            # What no case shows is looked for on larger ones.
-            if batches and _departs(batches[0]):
-                count += 1
-                # A setting that changes no number, such as what becomes of anchors that no call has, shows nothing new.
-                if _numbers(batches) not in [_numbers(one.batches) for one in kept]:
-                    kept.append(_Search(given, batches, most))
-                    yield kept[-1]
-                if count == _SEARCHES:
-                    return
+@dataclass(eq=False)
+class FormulaSearch:
+    """The search for formulas that predict some calls of a target."""
+
+    fresh: FreshCalls
+    _made: list[_Calls] = field(default_factory=list)
+
+    def with_one_change(self) -> Iterator[Explained]:
+        """Formulas of which one stage is done otherwise, each with its lines."""
+        # What no case shows is looked for on larger ones.
+        for sites, most in ((SEARCHED, EFFORT), (LARGE, EFFORT_OF_LARGE)):
+            made = [call for one in self.fresh.at(sites) if (call := target_call(one)) is not None]
+            made.sort(key=lambda call: (not _departs(call), call.directions[0].own.size))
+            if len(made) >= _FEWEST and _departs(made[0]):
+                self._made.append(_Calls(made, most))
+                yield from _formulas(self._made[-1], one_change)
+
+    def with_several_changes(self) -> Iterator[Explained]:
+        """Formulas of which more stages are, of the same calls."""
+        for one in self._made:
+            yield from _formulas(one, several_changes)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the count of evaluations ended it."""
+        return any(effort(one.calls) > one.most for one in self._made)
 
 
-def _numbers(batches: Sequence[TargetCall]) -> list[tuple[float, float]]:
-    """Values of the target and of the reference."""
-    return [(b.y, b.reference) for b in batches]
+def _formulas(one: _Calls, how: Callable[..., Iterator[Replacement]]) -> Iterator[Explained]:
+    for choice in islice(how(one.calls, one.most), _CHOICES):
+        yield Composition(choice), lines(one.calls[0].stages, choice)
 
 
-def _formulas(
-    calls: Calls, searches: Iterable[_Search], how: Callable[..., Iterator[Replacement]]
-) -> Iterator[Explained]:
-    for one in searches:
-        for choice in islice(how(one.batches, one.most), _CHOICES):
-            yield Composition(calls.reduction, choice), one.given, lines(one.batches[0].stages, choice)
-        if effort(one.batches) > one.most:
-            calls.limit = calls.limit or f"{EFFORT:,.0f} evaluations of parts of the loss"
-
-
-def _variants(loss: Loss, settings: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    seen: list[dict[str, Any]] = []
-    for variant in loss.variants:
-        given = {**variant, **settings}
-        if not any(str(given) == str(x) for x in seen):
-            seen.append(given)
-            yield given
-
-
-def _batches(
-    calls: Calls, loss: Loss, settings: Mapping[str, Any], sizes: Sequence[Mapping[str, int]]
-) -> list[TargetCall]:
-    """A call of each size, one that the reference fails first; none where the loss has no parts."""
-    rng = np.random.default_rng(0)
-    batches = []
-    for number, size in enumerate(sizes):
-        k = number % len(TEMPERATURES)
-        temperature = (
-            SMALL_TEMPERATURE if size is LARGE[-1] else TRAINED_TEMPERATURE if size in TRAINED else TEMPERATURES[k]
-        )
-        one = design(loss, settings, size, scalars(loss, temperature, SHARES[k]), 10 + number)
-        batch = _batch(calls, one, rng, _drawn(size, number))
-        if batch is None:
-            return []
-        batches.append(batch)
-    return sorted(batches, key=lambda b: (not _departs(b), b.directions[0].own.size))
-
-
-def _drawn(size: Mapping[str, int], number: int) -> Callable[[Design, Any, Any], Any]:
-    if size in TRAINED:
-        return drawn_as_trained
-    return drawn_together if size in MORE or number % 2 else (lambda one, x, rng: x)
-
-
-def _batch(calls: Calls, one: Design, rng: Any, drawn: Callable[[Design, Any, Any], Any]) -> TargetCall | None:
-    x = random_rows(one, int(one.symbols.get("D", 0)), rng, LENGTHS)
-    x = calls.rows(drawn(one, x, rng))
-    inputs = one.call(x)
-    work = batches(one.loss, inputs)
-    if work is None:
+def target_call(observed: Observation) -> TargetCall | None:
+    """A call with the stages of its loss; None for a loss or an input without stages, and without a finite number."""
+    probe, y = observed.probe, float(np.sum(observed.outcome.value))
+    made = batches(probe.loss, probe.inputs)
+    if made is None or not np.isfinite(y):
         return None
-    y = calls.value(one, x)
-    made = stages(one.loss, inputs, calls.reduction)
-    return TargetCall(made, work, y, calls.noise(y), one.quantities)
+    # Of rows the sum is looked at.
+    return TargetCall(
+        stages(probe.loss, probe.inputs, probe.reduction), made, y, noise(y, probe.dtype), symbols(probe, made)
+    )
 
 
-def _departs(batch: TargetCall) -> bool:
-    return abs(batch.reference - batch.y) > _DEPARTS * batch.room
+def noise(y: float, dtype: str) -> float:
+    """The distance by which roundings may move a value of this size."""
+    return max(_ROOM, _COARSE * FORMATS[dtype].storage.u) * max(1.0, abs(y))
+
+
+def symbols(probe: Probe, directions: Sequence[DenseBatch]) -> Mapping[str, float]:
+    """Sizes and scalars of a call by the letter that a formula has for them."""
+    out: dict[str, float] = {}
+    views = False
+    for p in probe.loss.parameters:
+        given = probe.inputs.get(p.name)
+        if isinstance(p, Scalar) and isinstance(given, float):
+            out[letter(p)] = given
+        elif isinstance(p, Array | Labels) and isinstance(given, np.ndarray):
+            shape = p.alternative if isinstance(p, Array) and given.ndim != len(p.shape) and p.alternative else p.shape
+            views |= shape is not p.shape
+            out |= dict(zip(shape, map(float, given.shape), strict=True))
+    counts = {float(n) for n in np.sum(directions[0].together, axis=1)}
+    return {**out, "P": counts.pop()} if views and len(counts) == 1 else out
+
+
+def letter(scalar: Scalar) -> str:
+    """The symbol of a scalar in plain text: a letter, or its name."""
+    known = {r"\tau": "T", r"\alpha": "a"}
+    return known.get(scalar.symbol, scalar.symbol if len(scalar.symbol) == 1 else scalar.name)
+
+
+def _departs(call: TargetCall) -> bool:
+    return abs(call.reference - call.y) > _DEPARTS * call.room

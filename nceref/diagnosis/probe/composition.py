@@ -2,13 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from nceref.diagnosis.dense.forms import batches, stages
 from nceref.diagnosis.dense.ways.way import Stage
-from nceref.diagnosis.probe.design import Design
 from nceref.diagnosis.probe.expressions import Expression, Product, value_of, written
 from nceref.diagnosis.probe.search import Replacement, TargetCall
 
@@ -43,21 +40,14 @@ class Composition:
 
     Attributes
     ----------
-    reduction : str
     choice : Replacement
     """
 
-    reduction: str
     choice: Replacement
 
-    def value(self, design: Design, x: Any) -> float:
-        """The value at rows or logits of a design; NaN where the formula does not say."""
-        c = 1.0 if self.choice.constant is None else value_of(self.choice.constant, design.quantities)
-        inputs = design.call(x)
-        made = batches(design.loss, inputs)
-        if made is None:
-            return np.nan
-        call = TargetCall(stages(design.loss, inputs, self.reduction), made, 0.0, 0.0, {})
+    def value(self, call: TargetCall) -> float:
+        """The value at a call; NaN where the formula does not say."""
+        c = 1.0 if self.choice.constant is None else value_of(self.choice.constant, call.symbols)
         with np.errstate(all="ignore"):
             return call.tried(dict(self.choice.changes), c)
 

@@ -403,23 +403,29 @@ def _constants(calls: Sequence[TargetCall], most: float) -> Iterator[Replacement
                     yield from _solved(calls, {k: n, len(stages) - 1: 1})
 
 
+_POWERS = (0, -1, 1)
+"""Powers of the scale with which a constant may go from call to call: of several roots, that is the one."""
+
+
 def _solved(calls: Sequence[TargetCall], choice: Choice) -> Iterator[Replacement]:
     solvers = [_solver(b, choice) for b in calls]
     where = [b.symbols for b in calls]
+    scales = [b.directions[0].scale for b in calls]
     for c in solvers[0].roots():
-        numbers = [c]
-        for solver in solvers[1:]:
-            if (near := solver.nearest(c)) is None:
-                break
-            numbers.append(near)
-            # What is no expression at some calls is none at all of them.
-            if len(numbers) == _ENOUGH and not has_expression(numbers, _off(numbers), where[:_ENOUGH]):
-                break
-        else:
-            expression = expression_of(numbers, _off(numbers), where)
-            if expression and _holds(calls, choice, expression):
-                yield Replacement(tuple(sorted(choice.items())), expression)
-                return
+        for power in _POWERS if len({*scales}) > 1 else _POWERS[:1]:
+            numbers = [c]
+            for solver, scale in zip(solvers[1:], scales[1:], strict=True):
+                if (near := solver.nearest(c * (scale / scales[0]) ** power)) is None:
+                    break
+                numbers.append(near)
+                # What is no expression at some calls is none at all of them.
+                if len(numbers) == _ENOUGH and not has_expression(numbers, _off(numbers), where[:_ENOUGH]):
+                    break
+            else:
+                expression = expression_of(numbers, _off(numbers), where)
+                if expression and _holds(calls, choice, expression):
+                    yield Replacement(tuple(sorted(choice.items())), expression)
+                    return
 
 
 def _off(numbers: Sequence[float]) -> list[float]:

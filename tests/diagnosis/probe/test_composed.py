@@ -1,22 +1,20 @@
 """A loss as stages: each as in the reference, and programs of which some are done otherwise."""
 
-from dataclasses import replace
 from inspect import signature
 
 import numpy as np
 import pytest
+from diagnosis.probe.fresh_targets import inputs_like, measured_of
 from slow import partly_slow
 
 import nceref
 from nceref.cases.records import Outcome
 from nceref.diagnosis.dense.forms import batches, stages
 from nceref.diagnosis.dense.ways.way import REAL, Stage, Way
-from nceref.diagnosis.probe.calls import Calls, random_rows
-from nceref.diagnosis.probe.composed import SIZES, _searches
+from nceref.diagnosis.fresh import fresh_inputs
+from nceref.diagnosis.probe.composed import SEARCHED
 from nceref.diagnosis.probe.composition import lines
-from nceref.diagnosis.probe.design import design, scalars
 from nceref.diagnosis.probe.expressions import Product, expression_of, has_expression
-from nceref.diagnosis.probe.measured import measured
 from nceref.diagnosis.probe.search import Replacement, TargetCall
 from nceref.engine.bound_loss import bound_loss
 
@@ -35,8 +33,9 @@ MASKS = ("mask", "anchor_mode")
 def test_stages_make_up_the_reference(name):
     loss = nceref.get_loss(name).declaration
     for variant in loss.variants:
-        one = design(loss, dict(variant), SIZES[1], scalars(loss, 0.4, 0.5), 3)
-        inputs = one.call(random_rows(one, int(one.symbols.get("D", 0)), np.random.default_rng(0), (0.5, 2.0)))
+        inputs = fresh_inputs(
+            inputs_like(loss, {"hardness": 0.0, **variant} if name == "mnrl" else variant), SEARCHED[1]
+        )
         made = batches(loss, inputs)
         # Rows that are weighted have no other means, and logits with a hardness no other temperature.
         assert (made is None) == ("anchor_weights" in variant or "hardness" in variant or name in WITHOUT_STAGES)
@@ -60,8 +59,7 @@ def test_stages_make_up_the_reference(name):
 def test_ways_at_once_are_what_they_are_one_by_one(name):
     """Also those that look at other rows, and those with a constant for each pair or for each row."""
     loss = nceref.get_loss(name).declaration
-    one = design(loss, dict(loss.variants[0]), SIZES[2], scalars(loss, 0.4, 0.5), 3)
-    inputs = one.call(random_rows(one, int(one.symbols.get("D", 0)), np.random.default_rng(0), (0.5, 2.0)))
+    inputs = fresh_inputs(inputs_like(loss, loss.variants[0]), SEARCHED[2])
     call = TargetCall(stages(loss, inputs, "mean"), batches(loss, inputs), 0.0, 1e-12, {})
     constants = (0.3, 1.0, 1.7, 2.0)
     with np.errstate(all="ignore"):
@@ -79,14 +77,6 @@ def test_ways_at_once_are_what_they_are_one_by_one(name):
             for n in (n for n, way in stage.alone if way.constant == REAL):
                 values = [call.tried({k: n}, c) for c in constants]
                 np.testing.assert_allclose(call.with_constants({k: n}, constants), values, rtol=1e-9, atol=1e-12)
-
-
-def test_a_setting_that_changes_no_number_is_searched_once():
-    """Every anchor has a positive, whatever becomes of one that has none."""
-    variants = ({"labels": ...}, {"labels": ..., "no_positive": "skip"})
-    loss = replace(nceref.get_loss("supcon_in").declaration, variants=variants)
-    calls = Calls(lambda probe: Outcome(1.0 + float(bound_loss(loss, (), probe.inputs).evaluate("mean").value("mean"))))
-    assert [one.given for one in _searches(calls, loss, {}, [])] == [{"labels": ...}]
 
 
 PROGRAMS = []
@@ -223,14 +213,13 @@ def diagnosis_of(loss, settings, function, reduction="mean"):
     defaults = {p.name: getattr(p, "default", None) for p in declaration.parameters}
 
     def call(probe):
-        # What a target does not take, it is not called with.
-        if probe.inputs.get("label_smoothing") and "label_smoothing" not in signature(function).parameters:
-            return Outcome(trouble="refused")
         given = {name: probe.inputs.get(name, defaults[name]) for name in signature(function).parameters}
         with np.errstate(all="ignore"):
             return Outcome(function(**given))
 
-    return measured(declaration, call, settings, "float64", reduction)
+    # What a target does not take stays as it is by default.
+    fixed = {name: x for name, x in defaults.items() if x == 0 and name not in signature(function).parameters}
+    return measured_of(call, declaration, {**declaration.variants[0], **fixed, **settings}, reduction=reduction)
 
 
 QUICK = PROGRAMS[-4:]

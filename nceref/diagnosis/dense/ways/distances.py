@@ -39,6 +39,7 @@ _POWERS = (
     ("max(|a - b|, {c})^e", lambda a, b, e, c: np.maximum(_length(a - b), c) ** e, REAL),
     ("max(|a - b|^2, {c})^(e/2)", lambda a, b, e, c: np.maximum(_length(a - b) ** 2, c) ** (e / 2), REAL),
     ("|a - b|^e/D", lambda a, b, e, c: _length(a - b) ** e / a.shape[1], ""),
+    ("|a - b|^2/D", lambda a, b, e, c: _length(a - b) ** 2 / a.shape[1], ""),
     ("(|a - b|/sqrt(D))^e", lambda a, b, e, c: (_length(a - b) / np.sqrt(a.shape[1])) ** e, ""),
     ("(|a - b|/2)^e", lambda a, b, e, c: (_length(a - b) / 2) ** e, ""),
     ("|a - b|^e/2", lambda a, b, e, c: _length(a - b) ** e / 2, ""),

@@ -17,6 +17,7 @@ SHARES: tuple[tuple[str, Callable[[float, float], tuple[float, float]]], ...] = 
     ("the target and e/C of the others", lambda e, n: (1, e / n)),
     ("(1 - e) of the target", lambda e, n: (1 - e, 0)),
     ("the target", lambda e, n: (1, 0)),
+    ("(1 - e) of the target and 1/C of every class", lambda e, n: (1 - e + 1 / n, 1 / n)),
     ("(1 - e) of the target and e of every class", lambda e, n: (1, e)),
     ("(1 - e) of the target and e of the others", lambda e, n: (1 - e, e)),
     ("(1 - e) of the target and e/C of the others", lambda e, n: (1 - e, e / n)),
