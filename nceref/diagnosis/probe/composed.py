@@ -1,7 +1,7 @@
 """The calls that the formula of a target is looked for on, and the formulas that predict them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -46,45 +46,33 @@ _ROOM, _COARSE = 4096.0 * 2.0**-53, 64.0
 Explained = tuple[Composition, Lines]
 
 
-@dataclass(frozen=True, eq=False)
-class _Calls:
-    """Calls of a target that are searched, and the evaluations of stages after which no more are tried."""
-
-    calls: Sequence[TargetCall]
-    most: float
-
-
 @dataclass(eq=False)
 class FormulaSearch:
-    """The search for formulas that predict some calls of a target."""
+    """The search for formulas that predict some calls of a target.
+
+    `is_cut`: whether the count of evaluations ended it.
+    """
 
     fresh: FreshCalls
-    _made: list[_Calls] = field(default_factory=list)
+    is_cut: bool = False
 
-    def with_one_change(self) -> Iterator[Explained]:
-        """Formulas of which one stage is done otherwise, each with its lines."""
-        # What no case shows is looked for on larger ones.
-        for sites, most in ((SEARCHED, EFFORT), (LARGE, EFFORT_OF_LARGE)):
-            made = [call for one in self.fresh.at(sites) if (call := target_call(one)) is not None]
-            made.sort(key=lambda call: (not _departs(call), call.directions[0].own.size))
-            if len(made) >= _FEWEST and _departs(made[0]):
-                self._made.append(_Calls(made, most))
-                yield from _formulas(self._made[-1], one_change)
+    def formulas(self) -> Iterator[Explained]:
+        """Formulas with one stage done otherwise, then with several, each with its lines."""
+        yield from self._of(SEARCHED, EFFORT, one_change, several_changes)
+        # What no small call shows is looked for on larger ones.
+        yield from self._of(LARGE, EFFORT_OF_LARGE, one_change)
 
-    def with_several_changes(self) -> Iterator[Explained]:
-        """Formulas of which more stages are, of the same calls."""
-        for one in self._made:
-            yield from _formulas(one, several_changes)
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether the count of evaluations ended it."""
-        return any(effort(one.calls) > one.most for one in self._made)
-
-
-def _formulas(one: _Calls, how: Callable[..., Iterator[Replacement]]) -> Iterator[Explained]:
-    for choice in islice(how(one.calls, one.most), _CHOICES):
-        yield Composition(choice), lines(one.calls[0].stages, choice)
+    def _of(
+        self, sites: Sequence[Site], most: float, *ways: Callable[..., Iterator[Replacement]]
+    ) -> Iterator[Explained]:
+        calls = [call for one in self.fresh.at(sites) if (call := target_call(one)) is not None]
+        calls.sort(key=lambda call: (not _departs(call), call.directions[0].own.size))
+        if len(calls) < _FEWEST or not _departs(calls[0]):
+            return
+        for how in ways:
+            for choice in islice(how(calls, most), _CHOICES):
+                yield Composition(choice), lines(calls[0].stages, choice)
+        self.is_cut |= effort(calls) > most
 
 
 def target_call(observed: Observation) -> TargetCall | None:

@@ -1,7 +1,6 @@
 """What a program computes, measured by calling it: a formula that predicts fresh calls, or nothing."""
 
 from dataclasses import dataclass, replace
-from itertools import chain
 
 from nceref.cases.records import Diagnosis, DiagnosisPart, Outcome, Probe
 from nceref.diagnosis.dense.forms import batches, form_of
@@ -66,12 +65,11 @@ def measured(calls: FreshCalls, search: Search | None = None) -> Diagnosis | Non
         return target(replace(probe, mode="no-grad"))
 
     fresh = FreshCalls(value_alone, like)
-    formulas = FormulaSearch(fresh)
-    # Several changes are looked for last, since that takes longest.
-    for formula, shown in chain(formulas.with_one_change(), formulas.with_several_changes()):
+    looking = FormulaSearch(fresh)
+    for formula, shown in looking.formulas():
         if (trial := confirmed(fresh, formula)) is not None:
             return _diagnosis(fresh, trial, shown)
-    if formulas.is_cut and search is not None:
+    if looking.is_cut and search is not None:
         search.end("limit", f"was cut after {EFFORT:,.0f} evaluations of parts of the loss, its limit")
     return None
 

@@ -16,6 +16,8 @@ from nceref.diagnosis.probe.expressions import Expression, Product, expression_o
 from nceref.diagnosis.roots import Solver
 
 INTEGERS = (*range(1, 11), 16, 32, 64, 128)
+_USUAL = (0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 1.5, 2.0, 3.0, 4.0, 5.0, 10.0)
+"""Numbers that a constant is tried as where other stages are changed too."""
 _SIMPLE = (0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 10.0)
 """Numbers that are tried as they are, since two roots between points of the grid hide each other."""
 _SHARES = (*np.geomspace(1e-8, 1e-2, 7), *np.geomspace(0.02, 50, 18), 100.0, 1e3, *_SIMPLE)
@@ -28,7 +30,7 @@ _ENTRIES = 2000
 """Pairs of rows whose numbers take as long as what every evaluation of a stage takes."""
 _AT_ONCE = 20_000
 """Pairs of rows that go through the stages at once: more would leave the cache of a processor."""
-_LOOKED_AT = 8
+_LOOKED_AT = 3
 """Choices for which it is looked at what a way makes of each alone."""
 SURPRISE = 8.0
 """Bits by which the calls must say more than what tells one of the combinations that were tried from the others."""
@@ -62,7 +64,7 @@ class TargetCall:
     room: float
     symbols: Mapping[str, float]
     effort: float = 0.0
-    _kept: dict[tuple[tuple[int, int], ...], list[Sequence[DenseBatch]]] = field(default_factory=dict)
+    _kept: dict[tuple[tuple[int, int, float], ...], list[Sequence[DenseBatch]]] = field(default_factory=dict)
     _sums: dict[int, Any] = field(default_factory=dict)
     _on_grid: dict[tuple[int, int], Any] = field(default_factory=dict)
     _copies: dict[int, list[tuple[list[int], Sequence[DenseBatch]]]] = field(default_factory=dict)
@@ -70,7 +72,7 @@ class TargetCall:
     def before(self, choice: Choice, c: float = 1.0, keep: bool = False) -> DenseBatch:
         """The batches before the last stage; `keep` keeps what the stages gave for choices of one more stage."""
         last = len(self.stages) - 1
-        items = tuple(sorted((k, n) for k, n in choice.items() if k < last))
+        items = self._items(choice, c)
         known = next((items[:m] for m in (1, 0) if items[:m] in self._kept), None)
         stages = [self.directions] if known is None else self._kept[known]
         start = 0 if known is None else items[len(known)][0] if len(items) > len(known) else last
@@ -78,6 +80,11 @@ class TargetCall:
         if keep:
             self._kept[items] = out
         return out[-1][0].above(*out[-1][1:])
+
+    def _items(self, choice: Choice, c: float) -> tuple[tuple[int, int, float], ...]:
+        """The changes before the last stage in order, each with its constant; 1 where it has none."""
+        changes = sorted((k, n) for k, n in choice.items() if k < len(self.stages) - 1)
+        return tuple((k, n, c if self.stages[k].ways[n].constant else 1.0) for k, n in changes)
 
     def _through(
         self, batches: Sequence[DenseBatch], choice: Choice, start: int, stop: int, c: Any = 1.0
@@ -109,40 +116,47 @@ class TargetCall:
         """The result of one way of a stage, in each direction; all before it is as in the reference."""
         return [self.stages[k].ways[n].of(w, c) for w in self._kept[()][k]]
 
-    def rows(self, choice: Choice, k: int, ways: Sequence[Chosen]) -> Any:
-        """Row losses with each of some ways of a stage beside a choice that is kept, (ways, rows); NaN where none fit.
+    def has_constant(self, k: int, one: Chosen) -> bool:
+        """Whether a way of a stage has a constant."""
+        return bool(self.stages[k].ways[one[0]].constant)
 
-        What all of them give is one batch from where on the reference does each row by itself. NaN as well where the
-        last stage adds no rows up.
+    def rows(self, k: int, ways: Sequence[Chosen], beside: tuple[int, Chosen] | None = None) -> Any:
+        """Row losses with each of some ways of a stage, (ways, rows); NaN where one does not fit the shapes.
+
+        `beside`: an earlier stage and its way, which is kept. What all ways give is one batch from where on the
+        reference does each row by itself. NaN as well where the last stage adds no rows up.
         """
         out = np.full((len(ways), self._size), np.nan)
         if not _linear(self.stages):
             return out
         start = max(k + 1, self._by_rows)
-        made = dict(self._with_each(choice, k, ways, start))
+        made = dict(self._with_each(k, ways, start, beside))
         for group, batches in self._joined(made, k, start):
             with suppress(*_REFUSED):
                 out[group] = self._rows_of(batches, start, len(group))
         return out
 
-    def rows_of_pairs(self, k: int, numbers: Sequence[int], other: int, ways: Sequence[int]) -> Any:
+    def rows_of_pairs(self, k: int, kept: Sequence[Chosen], other: int, ways: Sequence[Chosen]) -> Any:
         """Row losses with each of some ways of a stage and each of some of a later one, (ways, other ways, rows).
 
-        The choices of the first are kept. NaN where two ways do not fit.
+        The choices of the first are kept. NaN where two ways do not fit, and where the first has a constant and the
+        other looks at more than its row: one by one these would take as long as all others.
         """
-        out = np.full((len(numbers), len(ways), self._size), np.nan)
+        out = np.full((len(kept), len(ways), self._size), np.nan)
         if not _linear(self.stages):
             return out
         apart = np.zeros(len(ways), dtype=bool)
-        made = {at: self._kept[(k, n),][other] for at, n in enumerate(numbers)}
+        made = {at: self._kept[((k, *one),)][other] for at, one in enumerate(kept)}
         for group, batches in self._joined(made, k, other):
-            for place, m in enumerate(ways):
+            for place, (m, c) in enumerate(ways):
                 try:
-                    out[group, place] = self._rows_at_once(batches, [made[at] for at in group], other, m)
+                    out[group, place] = self._rows_at_once(batches, [made[at] for at in group], other, m, c)
                 except _REFUSED:
                     apart[place] = True
-        for at, n in enumerate(numbers if np.any(apart) else ()):
-            out[at, apart] = self.rows({k: n}, other, [(ways[place], 1) for place in map(int, np.flatnonzero(apart))])
+        left = [ways[place] for place in map(int, np.flatnonzero(apart))]
+        for at, one in enumerate(kept if left else ()):
+            if not self.has_constant(k, one):
+                out[at, apart] = self.rows(other, left, (k, one))
         return out
 
     def with_constants(self, choice: Choice, constants: Sequence[float]) -> Any:
@@ -169,7 +183,7 @@ class TargetCall:
                     of_all = c[:, None] if of_pairs else c
                     out[group] = self._rows_at_once(batches, [before] * len(group), k, n, of_all, each)
                 return out
-        return self.rows({}, k, [(n, c) for c in constants])
+        return self.rows(k, [(n, c) for c in constants])
 
     def _rows_at_once(
         self,
@@ -233,10 +247,10 @@ class TargetCall:
         return np.concatenate([w["rows"].reshape(count, -1) for w in done], axis=1)
 
     def _with_each(
-        self, choice: Choice, k: int, ways: Iterable[Chosen], stop: int
+        self, k: int, ways: Iterable[Chosen], stop: int, beside: tuple[int, Chosen] | None = None
     ) -> Iterator[tuple[int, Sequence[DenseBatch]]]:
         """The batches before the stage `stop` with each way of another one that fits the shapes, and its place."""
-        before = self._kept[tuple(sorted(choice.items()))][k]
+        before = self._kept[() if beside is None else ((beside[0], *beside[1]),)][k]
         for at, (n, c) in enumerate(ways):
             with suppress(*_REFUSED):
                 yield at, self._through(before, {k: n}, k, stop, c)[-1]
@@ -246,7 +260,7 @@ class TargetCall:
         """The first stage from which on the reference does each row by itself, whatever was done before."""
         for k in range(len(self.stages) - 2, 0, -1):
             few = ((other, [(n, 1) for n, _ in self.stages[other].alone[:4]]) for other in range(k))
-            made = [batches[0] for other, ways in few for _, batches in self._with_each({}, other, ways, k)]
+            made = [batches[0] for other, ways in few for _, batches in self._with_each(other, ways, k)]
             made = [w for w in made if _shapes(w, self.stages[:k]) == _shapes(made[0], self.stages[:k])]
             of = self.stages[k].ways[0].of
             try:
@@ -256,9 +270,9 @@ class TargetCall:
                 return k + 1
         return 1
 
-    def forget(self, choice: Choice) -> None:
+    def forget(self, choice: Choice, c: float) -> None:
         """Drop what was kept of a choice."""
-        self._kept.pop(tuple(sorted(choice.items())), None)
+        self._kept.pop(self._items(choice, c), None)
 
     @cached_property
     def reference(self) -> float:
@@ -273,11 +287,13 @@ class TargetCall:
     def sums(self, choice: Choice) -> Any:
         """Weights of the rows in each way of adding them up, (ways, rows): what `_linear` lists.
 
-        They may depend on who is a positive, and then hold for other choices nearly always.
+        They may depend on who is a positive, and then hold for other choices, and for weights of positives that have a
+        constant, nearly always.
         """
-        key = next((choice[k] for k, stage in enumerate(self.stages) if stage.name == "positives" and k in choice), 0)
+        plain = (one for one in choice.items() if not self.stages[one[0]].ways[one[1]].constant)
+        key = next((n for k, n in plain if self.stages[k].name == "positives"), 0)
         if key not in self._sums:
-            batch = self.before(choice)
+            batch = self.before(choice if key else {})
             basis = batch.after("rows", np.eye(len(batch["rows"])))
             size = len(basis["rows"])
             self._sums[key] = np.array([np.zeros(size) + self.reduced(basis, n, c) for n, c in _linear(self.stages)])
@@ -298,6 +314,11 @@ def _linear(stages: Sequence[Stage]) -> tuple[tuple[int, int], ...]:
 def _integers(way: Way) -> Sequence[int]:
     """Numbers that are tried as the constant of a way: 1 where it has none, nothing where it is solved for."""
     return {INTEGER: INTEGERS, REAL: ()}.get(way.constant, (1,))
+
+
+def _usual(way: Way) -> Sequence[float]:
+    """Numbers that are tried as the constant of a way beside other changes: 1 where it has none."""
+    return _USUAL if way.constant == REAL else _integers(way)
 
 
 def _shapes(batch: DenseBatch, stages: Sequence[Stage]) -> tuple[Any, ...]:
@@ -449,9 +470,9 @@ def _solver(call: TargetCall, choice: Choice) -> Solver:
 
 
 def several_changes(calls: Sequence[TargetCall], most: float) -> Iterator[Replacement]:
-    """Two or three stages done otherwise, none with a constant to be solved for; after `one_change`."""
+    """Two or three stages done otherwise, at most one of them with a constant, a usual number; after `one_change`."""
     stages = calls[0].stages
-    tried = len(_linear(stages)) * sum(len(stage.alone) for stage in stages) ** 2 / 2
+    tried = len(_linear(stages)) * sum(len(_usual(way)) for stage in stages for _, way in stage.alone) ** 2 / 2
     # One of so many combinations may fit calls that say little.
     if sum(b.bits for b in calls) < log2(tried + 1) + SURPRISE:
         return
@@ -460,8 +481,8 @@ def several_changes(calls: Sequence[TargetCall], most: float) -> Iterator[Replac
             b.before({}, keep=True)
         # One way with all that the last stage makes of it, before two ways with all that it makes of them.
         for k in reversed(range(len(stages) - 1)):
-            ways = [(n, c) for n, way in stages[k].alone if n for c in _integers(way)]
-            for n, c, lasts in _lasts(calls[0], {}, k, ways, calls[0].rows({}, k, ways), bent=True):
+            ways = [(n, c) for n, way in stages[k].alone if n for c in _usual(way)]
+            for n, c, lasts in _lasts(calls[0], {}, k, ways, calls[0].rows(k, ways), bent=True):
                 yield from _fitting(calls, {k: n}, [last for last in lasts if last[0]], c)
         yield from _pairs(calls, most)
 
@@ -469,56 +490,90 @@ def several_changes(calls: Sequence[TargetCall], most: float) -> Iterator[Replac
 def _pairs(calls: Sequence[TargetCall], most: float) -> Iterator[Replacement]:
     """Two ways of different stages, at once; then these with another way of the last stage, or with a third one."""
     first, kinds = calls[0], _different(calls)
+    plain = {k: [one for one in kinds[k] if not first.has_constant(k, one)] for k in kinds}
     three: list[Replacement] = []
-    # Later stages cost least.
-    for k, numbers in reversed(kinds.items()):
-        if effort(calls) > most:
-            break
-        kept = []
-        for n in reversed(numbers):
-            with suppress(*_REFUSED):
-                first.before({k: n}, keep=True)
-                kept.append(n)
-        later = [other for other in kinds if k < other and kept]
-        tables = {other: first.rows_of_pairs(k, kept, other, kinds[other]) for other in later}
-        for at, n in enumerate(kept):
-            for other in later:
-                ways = [(m, 1.0) for m in kinds[other]]
-                for m, _, lasts in _lasts(first, {k: n}, other, ways, tables[other][at]):
-                    fits = list(_fitting(calls, {k: n, other: m}, lasts))
-                    yield from (fit for fit in fits if len(fit.changes) == 2)
-                    three += [fit for fit in fits if len(fit.changes) > 2]
-            for choice in _added(first, {k: n}, kinds, {other: tables[other][at] for other in later}):
-                three += _fitting(calls, choice, [(0, 1)])
-            first.forget({k: n})
+    # Later stages cost least. One of two ways may have a constant.
+    for k in reversed(kinds):
+        numbered = [one for one in kinds[k] if one not in plain[k]]
+        for chosen, others in ((plain[k], kinds), (numbered, plain)):
+            if effort(calls) > most:
+                break
+            kept = []
+            for n, c in reversed(chosen):
+                with suppress(*_REFUSED):
+                    first.before({k: n}, c, keep=True)
+                    kept.append((n, c))
+            tables = {at: first.rows_of_pairs(k, kept, at, others[at]) for at in others if k < at and kept}
+            near = {other: _near(first, table) for other, table in tables.items()}
+            for at, one in enumerate(kept):
+                rows = {other: table[at] for other, table in tables.items()}
+                fits = list(_beside(calls, k, one, others, rows, [other for other in rows if near[other][at]]))
+                yield from (fit for fit in fits if len(fit.changes) == 2)
+                three += [fit for fit in fits if len(fit.changes) > 2]
+                first.forget({k: one[0]}, one[1])
     yield from sorted(three, key=lambda fit: _length(first.stages, fit))
+
+
+_TOGETHER = 50
+"""Ways of which all pairs with those of a later stage are looked at together."""
+
+
+def _near(call: TargetCall, table: Any) -> Any:
+    """Whether a weighted sum of the rows of some pair is the target's value, for each way of the first stage.
+
+    Weights are those of the positives of the reference: of others too that is nearly always so.
+    """
+    if not _linear(call.stages):
+        return np.ones(len(table), dtype=bool)
+    sums = call.sums({}).T
+    parts = (table[at : at + _TOGETHER] for at in range(0, len(table), _TOGETHER))
+    return np.concatenate([np.any(call.agrees(part @ sums), axis=(1, 2)) for part in parts])
+
+
+def _beside(
+    calls: Sequence[TargetCall],
+    k: int,
+    one: Chosen,
+    ways: Mapping[int, Sequence[Chosen]],
+    rows: Mapping[int, Any],
+    near: Sequence[int],
+) -> Iterator[Replacement]:
+    """Formulas with a way of a stage and ways of later ones.
+
+    `rows`: row losses with each of these beside it. `near`: stages of which one may give the target's value.
+    """
+    first, (n, c) = calls[0], one
+    for other in near:
+        for m, own, lasts in _lasts(first, {k: n}, other, ways[other], rows[other], c):
+            yield from _fitting(calls, {k: n, other: m}, lasts, c if first.has_constant(k, one) else own)
+    for choice in _added(first, {k: n}, ways, rows, c):
+        yield from _fitting(calls, choice, [(0, c)], c)
 
 
 def _length(stages: Sequence[Stage], fit: Replacement) -> int:
     return sum(len(stages[k].ways[n].text) for k, n in fit.changes)
 
 
-def _different(calls: Sequence[TargetCall]) -> dict[int, list[int]]:
-    """Ways without a constant, of all stages but the last: of those that are the same numbers on some calls, one."""
-    out: dict[int, list[int]] = {}
+def _different(calls: Sequence[TargetCall]) -> dict[int, list[Chosen]]:
+    """Ways of all stages but the last, with usual numbers: of those that are the same numbers on some calls, one."""
+    out: dict[int, list[Chosen]] = {}
     stages = calls[0].stages
     few = sorted(calls, key=lambda b: b.directions[0].own.size)[:_ENOUGH]
     for k, stage in enumerate(stages[:-1]):
         seen = set()
         # What is said shortest, but the reference before all.
-        for n, way in sorted(stage.alone, key=lambda one: (one[0] > 0, len(one[1].text))):
-            if way.constant or not way.plain:
-                continue
-            try:
-                numbers = [x for b in few for x in b.after(k, n)]
-            except _REFUSED:
-                continue
-            arrays = [np.asarray(x, float) for one in numbers for x in _arrays(one)]
-            key = tuple((x.shape, np.round(x, _DIGITS).tobytes()) for x in arrays)
-            if key not in seen and n:
-                out.setdefault(k, []).append(n)
-            seen.add(key)
-    return {k: sorted(numbers) for k, numbers in out.items()}
+        for n, way in sorted(stage.alone, key=lambda one: (one[0] > 0, bool(one[1].constant), len(one[1].text))):
+            for c in _usual(way) if way.plain and way.constant != INTEGER else ():
+                try:
+                    numbers = [x for b in few for x in b.after(k, n, c)]
+                except _REFUSED:
+                    continue
+                arrays = [np.asarray(x, float) for one in numbers for x in _arrays(one)]
+                key = tuple((x.shape, np.round(x, _DIGITS).tobytes()) for x in arrays)
+                if key not in seen and n:
+                    out.setdefault(k, []).append((n, c))
+                seen.add(key)
+    return {k: sorted(chosen) for k, chosen in out.items()}
 
 
 _DIGITS = 9
@@ -526,48 +581,53 @@ _DIGITS = 9
 
 
 def _lasts(
-    call: TargetCall, choice: Choice, k: int, ways: Sequence[Chosen], rows: Any, bent: bool = False
+    call: TargetCall, choice: Choice, k: int, ways: Sequence[Chosen], rows: Any, beside: float = 1.0, bent: bool = False
 ) -> Iterator[tuple[int, float, list[Chosen]]]:
-    """Ways of a stage beside a choice, each with what the last stage makes the target's value of, with an integer.
+    """Ways of a stage beside a choice, each with what the last stage makes the target's value of, with a constant.
 
-    `rows`: what `TargetCall.rows` gave of them. `bent`: whether ways of the last stage are tried that add up no rows;
-    where none does, all are.
+    `rows`: what `TargetCall.rows` gave of them. `beside`: the constant of the choice. `bent`: whether ways of the last
+    stage are tried that add up no rows; where none does, all are.
     """
     last, linear = call.stages[-1], _linear(call.stages)
-    curved = [n for n, way in last.alone if not (way.linear or way.constant)] if bent or not linear else []
-    ends = [*linear, *((n, 1) for n in curved)]
     # Weights of rows may depend on who is a positive.
     together = linear and call.stages[k].name != "positives"
+    usual = _usual if together else _integers
+    curved = [(n, c) for n, way in last.alone if not way.linear for c in usual(way)] if bent or not linear else []
+    ends = [*linear, *curved]
+    has = any(call.stages[other].ways[n].constant for other, n in choice.items())
     for part in [slice(len(ways))] if together else [slice(at, at + 1) for at in range(len(ways))]:
-        choices = [(choice, 1.0)] if together else [({**choice, k: n}, c) for n, c in ways[part]]
+        choices = [(choice, beside)] if together else [({**choice, k: n}, beside if has else c) for n, c in ways[part]]
         try:
             batch = call.before(*choices[0])
             near = [call.agrees(rows[part] @ call.sums(choices[0][0]).T)] if linear else []
         except _REFUSED:
             continue
         batch = batch.after("rows", rows[part]) if linear else batch
-        near += [np.broadcast_to(call.agrees(call.reduced(batch, n)), len(ways[part]))[:, None] for n in curved]
+        near += [np.broadcast_to(call.agrees(call.reduced(batch, *end)), len(ways[part]))[:, None] for end in curved]
         fits = np.hstack(near)
         for at in map(int, np.flatnonzero(np.any(fits, axis=1))):
             n, c = ways[part][at]
-            taken = call.stages[k].ways[n].constant
+            own = c if call.stages[k].ways[n].constant else beside
+            taken = has or bool(call.stages[k].ways[n].constant)
             found = [ends[end] for end in map(int, np.flatnonzero(fits[at]))]
             # One constant at most.
-            yield n, c, [(end, c if taken else own) for end, own in found if not (taken and last.ways[end].constant)]
+            yield n, c, [(end, own if taken else c) for end, c in found if not (taken and last.ways[end].constant)]
 
 
 def _added(
-    call: TargetCall, choice: Choice, ways: Mapping[int, Sequence[int]], rows: Mapping[int, Any]
+    call: TargetCall, choice: Choice, ways: Mapping[int, Sequence[Chosen]], rows: Mapping[int, Any], c: float
 ) -> Iterator[Choice]:
     """A choice with another denominator and other positives: the rows are a difference of what they give.
 
-    `ways`, `rows`: ways of each stage, and row losses with each of them beside the choice. What else a row may be fails
-    afterwards.
+    `ways`, `rows`: ways of each stage, and row losses with each of them beside the choice. `c`: its constant; the
+    others have none. What else a row may be fails afterwards.
     """
     names = {stage.name: k for k, stage in enumerate(call.stages)}
     k, other = (names.get(name, -1) for name in ("positives", "denominator"))
     if k in rows and other in rows:
+        plain = {at: [p for p, one in enumerate(ways[at]) if not call.has_constant(at, one)] for at in (k, other)}
         total = call.sums({})[0]
-        own = float(call.before(choice)["rows"] @ total)
-        for p, d in np.argwhere(call.agrees((rows[k] @ total)[:, None] + rows[other] @ total - own)):
-            yield {**choice, k: ways[k][p], other: ways[other][d]}
+        own = float(call.before(choice, c)["rows"] @ total)
+        each = {at: rows[at][plain[at]] @ total for at in plain}
+        for p, d in np.argwhere(call.agrees(each[k][:, None] + each[other] - own)):
+            yield {**choice, k: ways[k][plain[k][p]][0], other: ways[other][plain[other][d]][0]}

@@ -70,9 +70,10 @@ def test_ways_at_once_are_what_they_are_one_by_one(name):
             for n in numbers:
                 call.before({k: n}, keep=True)
             for other, later in list(enumerate(call.stages[:-1]))[k + 1 :]:
-                ways = [n for n, way in later.alone[1:13] if not way.constant]
-                pairs = call.rows_of_pairs(k, numbers, other, ways)
-                values = [[call.tried({k: n, other: m}) for m in ways] for n in numbers]
+                ways = [(n, 1.0) for n, way in later.alone[1:13] if not way.constant]
+                ways += [(n, 0.7) for n, way in later.alone if way.constant == REAL][:6]
+                pairs = call.rows_of_pairs(k, [(n, 1.0) for n in numbers], other, ways)
+                values = [[call.tried({k: n, other: m}, c) for m, c in ways] for n in numbers]
                 np.testing.assert_allclose(np.mean(pairs, axis=-1), values, rtol=1e-9, atol=1e-12)
             for n in (n for n, way in stage.alone if way.constant == REAL):
                 values = [call.tried({k: n}, c) for c in constants]
@@ -252,6 +253,33 @@ def test_three_parts_that_differ_at_once_are_measured():
     assert "<<m_ij over candidates j >= i>>" in diagnosis.formula
     assert "<<l_ij = s_ij + b>>" in diagnosis.formula
     assert diagnosis.fix.count("in the place of") == 3
+
+
+def uneven_directions_of_centered_rows(image, text, logit_scale):
+    x, y = (unit(each - each.mean(axis=0)) for each in (image, text))
+    logits = logit_scale * x @ y.T
+    return 0.7 * np.mean(log_sum(logits) - np.diag(logits)) + 0.3 * np.mean(log_sum(logits.T) - np.diag(logits))
+
+
+def test_a_constant_beside_another_change_is_measured():
+    diagnosis = diagnosis_of("clip", {}, uneven_directions_of_centered_rows)
+    assert "<<L = (7/10) of the first direction and (3/10) of the second>>" in diagnosis.formula
+    assert diagnosis.formula.count("<<") == 2
+
+
+def positives_half_as_large_of_later_keys(queries, keys, temperature):
+    logits = unit(queries) @ unit(keys).T / temperature
+    own = np.eye(len(logits), dtype=bool)
+    logits = np.where(own, logits / 2, logits)
+    return np.sum(log_sum(np.where(np.triu(~own) | own, logits, -np.inf)) - np.diag(logits))
+
+
+@pytest.mark.slow(reason="a search of many pairs; the test above has a quicker one")
+def test_a_constant_in_a_stage_beside_two_others_is_measured():
+    diagnosis = diagnosis_of("info_nce", {}, positives_half_as_large_of_later_keys)
+    assert "<<l_ij = as in the reference, (1/2) times as large for positives>>" in diagnosis.formula
+    assert "<<Z_i over candidates j >= i>>" in diagnosis.formula
+    assert "<<L = sum_i L_i>>" in diagnosis.formula
 
 
 def test_rows_that_are_added_up_are_measured_as_well():
