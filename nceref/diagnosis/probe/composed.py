@@ -1,6 +1,6 @@
 """The calls that the formula of a target is looked for on, and the formulas that predict them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -11,7 +11,7 @@ from nceref.diagnosis.dense.batch import DenseBatch
 from nceref.diagnosis.dense.forms import batches, stages
 from nceref.diagnosis.fresh import FreshCalls, Site
 from nceref.diagnosis.probe.composition import Composition, Lines, lines
-from nceref.diagnosis.probe.search import Replacement, TargetCall, effort, one_change, several_changes
+from nceref.diagnosis.probe.search import TargetCall, effort, one_change, several_changes
 from nceref.spec import Array, Labels, Scalar
 from nceref.tolerance.implementation import FORMATS
 
@@ -58,21 +58,16 @@ class FormulaSearch:
 
     def formulas(self) -> Iterator[Explained]:
         """Formulas with one stage done otherwise, then with several, each with its lines."""
-        yield from self._of(SEARCHED, EFFORT, one_change, several_changes)
         # What no small call shows is looked for on larger ones.
-        yield from self._of(LARGE, EFFORT_OF_LARGE, one_change)
-
-    def _of(
-        self, sites: Sequence[Site], most: float, *ways: Callable[..., Iterator[Replacement]]
-    ) -> Iterator[Explained]:
-        calls = [call for one in self.fresh.at(sites) if (call := target_call(one)) is not None]
-        calls.sort(key=lambda call: (not _departs(call), call.directions[0].own.size))
-        if len(calls) < _FEWEST or not _departs(calls[0]):
-            return
-        for how in ways:
-            for choice in islice(how(calls, most), _CHOICES):
-                yield Composition(choice), lines(calls[0].stages, choice)
-        self.is_cut |= effort(calls) > most
+        for sites, most in ((SEARCHED, EFFORT), (LARGE, EFFORT_OF_LARGE)):
+            calls = [call for one in self.fresh.at(sites) if (call := target_call(one)) is not None]
+            calls.sort(key=lambda call: (not _departs(call), call.directions[0].own.size))
+            if len(calls) >= _FEWEST and _departs(calls[0]):
+                for how in (one_change, several_changes):
+                    for choice in islice(how(calls, most), _CHOICES):
+                        yield Composition(choice), lines(calls[0].stages, choice)
+                self.is_cut = effort(calls) > most
+                return
 
 
 def target_call(observed: Observation) -> TargetCall | None:
