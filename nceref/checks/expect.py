@@ -125,7 +125,7 @@ def expected_readings(name: str, given: Mapping[str, Any]) -> ExpectedReadings:
     if _takes_rows(loss):
         sizes.read.update(checked.keys() & {"n", "dim"})
     _refuse_missing(loss, sizes.missing)
-    _refuse_unread(loss, checked, sizes.read if known else sizes.read | _read_with_dim(loss, sizes))
+    _refuse_unread(loss, checked, sizes)
     settings = {key: sizes.values[key] for key in sorted(sizes.read, key=_order)}
     # Readings without a value come last.
     readings.sort(key=lambda r: (math.inf if r.value is None else r.value, _RANKS.index(r.situation)))
@@ -280,12 +280,16 @@ def option(name: str, value: Any) -> str:
     return f"--{name.replace('_', '-')} {value}" if own else f"--set {name}={value}"
 
 
-def _refuse_unread(loss: Loss, checked: Mapping[str, Any], read: set[str]) -> None:
+def _refuse_unread(loss: Loss, checked: Mapping[str, Any], sizes: Sizes) -> None:
     """Refuse what was given and changes nothing, where a user would believe that it does.
 
     A policy, or an optional scalar such as a base temperature, changes the loss but no declared expectation: the
     readings hold for its default alone.
     """
+    read = sizes.read
+    if sizes.values["dim"] is None and not checked.keys() <= read:
+        # That takes as long as the readings, and most that is given was read by these.
+        read = read | _read_with_dim(loss, sizes)
     parameters = {p.name: p for p in loss.parameters if isinstance(p, Scalar | Choice)}
     for name in sorted(checked.keys() - read):
         parameter = parameters.get(name)
