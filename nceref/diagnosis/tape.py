@@ -7,6 +7,7 @@ constant. No loss, bound or proof uses it: it differentiates what somebody else 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from typing import Any
 
@@ -225,10 +226,13 @@ def _recorded(value: Array, inputs: Sequence[Any], pulls: Sequence[Pull]) -> Any
 
 def _elementwise(derivative: Callable[..., Array], y: Array, values: Sequence[Array], x: Array) -> Pull:
     shape = np.shape(x)
+    # The same for every gradient that passes, and there are thousands.
+    known = cache(lambda: derivative(y, *values))
 
     def pull(g: Array) -> Array:
         # Where nothing arrives nothing goes on, also where the derivative is infinite: a masked entry.
-        return _summed_to(np.where(g == 0, 0.0, g * derivative(y, *values)), shape)
+        passed = np.where(g == 0, 0.0, g * known())
+        return passed if passed.shape == shape else _summed_to(passed, shape)
 
     return pull
 
