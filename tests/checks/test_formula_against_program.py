@@ -28,10 +28,10 @@ def test_program_stays_within_the_derived_bound_of_the_formula(group, further):
     loss = get_loss(group[0]).declaration
     for number, case in enumerate(GROUPS[group]):
         # Every second temperature, and the others for the next variant or geometry; the first variant at all of them,
-        # and at every fourth at once.
+        # and at one of them at once.
         variant, place = divmod(number, len(TEMPERATURES))
         turn = variant + place + list(GROUPS).index(group)
-        quick = not variant and turn % 4 == 0
+        quick = not variant and turn % len(TEMPERATURES) == 0
         if quick == further or (variant and turn % 2):
             continue
         truth = frozen(loss, case)
@@ -57,7 +57,7 @@ def test_relative_error_is_near_one_rounding_on_well_conditioned_inputs(loss_nam
     loss = get_loss(loss_name).declaration
     worst = 0.0
     for case in GROUPS[loss_name, "random"]:
-        if case.temperature in (1.0, 0.3) and not run.on_kink(loss, dict(case.inputs)):
+        if case.name in ("random-0-1", "random-0-0.3") and not run.on_kink(loss, dict(case.inputs)):
             worst = max(worst, run.compare(loss, case, np.float64, frozen(loss, case)).relative)
     # A gradient entry is a sum of a dozen products of three factors each: 64 roundings are room for all of them.
     assert worst < 64 * np.finfo(np.float64).eps
@@ -105,7 +105,7 @@ def test_the_gradient_of_a_tiny_loss_is_right_too():
 def test_temperature_1e_minus_4_gives_neither_infinity_nor_nan(loss_name):
     """In single precision, which has the smaller range."""
     loss = get_loss(loss_name)
-    for case in cases(loss.declaration, ("random", "aligned", "collapsed", "opposed"), (1e-4,)):
+    for case in cases(loss.declaration, ("random", "aligned", "collapsed", "opposed"), (1e-4,), variants=1):
         value, grads = loss.value_and_grad(**case.cast(np.float32))
         assert np.isfinite(value), case.name
         assert all(np.all(np.isfinite(g)) for g in grads.values()), case.name
