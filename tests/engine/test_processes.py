@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from slow import partly_slow
 
 from nceref import config, get_loss
 from nceref.engine import passes, settings
@@ -201,7 +202,7 @@ print(messages[-1])
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="address space is limited and measured on Linux")
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", partly_slow([1, 2], (2).__eq__, "a share of the same work on one thread"))
 def test_memory_that_runs_out_is_a_clear_error_and_leaves_nothing_behind(threads):
     done = subprocess.run(
         [sys.executable, "-c", LIMITED, str(threads)], capture_output=True, text=True, timeout=120, check=False

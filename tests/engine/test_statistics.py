@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from engine.small_cases import assert_within_bounds, small_cases
-from sweep import sweep
+from sweep import every_loss, sweep
 
 from nceref import config, get_loss
 from nceref.engine.label_patterns import OtherLabel
@@ -15,11 +15,12 @@ from nceref.tolerance import bounds, close
 pytestmark = pytest.mark.machine
 
 
-def test_statistics_with_and_without_running_maxima_agree(loss_name, monkeypatch):
+@every_loss
+def test_statistics_with_and_without_running_maxima_agree(loss_name):
     """At this temperature every exponential is in range, so that both kinds can do the work."""
     loss = get_loss(loss_name)
-    for case, expected, allowed in small_cases(loss_name):
-        with monkeypatch.context() as patch:
+    for case, expected, allowed in small_cases(loss_name, geometries=("odd", "aligned")):
+        with pytest.MonkeyPatch.context() as patch:
             for statistic in (LogSumExp, PositiveSet):
                 patch.setattr(statistic, "within", lambda self, bound, most: self)
             assert_within_bounds(case, loss.value_and_grad(**case.inputs), expected, allowed)

@@ -17,7 +17,8 @@ from nceref.engine.chunked import run
 from nceref.engine.namespaces import array_namespace
 from nceref.tolerance import bounds
 
-da = pytest.importorskip("dask.array", reason="Dask is not installed: pip install 'nceref[dask]'")
+dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'nceref[dask]'")
+da = pytest.importorskip("dask.array")
 
 RNG = np.random.default_rng(5)
 X, Y = RNG.standard_normal((2, 13, 4))
@@ -26,6 +27,13 @@ VIEWS = RNG.standard_normal((13, 3, 4))
 WHOLE = {("arcface", "class_weights")}
 """Arguments that must not be in chunks."""
 MASK = (LABELS[:, None] == LABELS) * RNG.uniform(0.1, 1, (13, 13))
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Chunks in turn: to share them among threads takes longer, and one test asks for that."""
+    with dask.config.set(scheduler="synchronous"):
+        yield
 
 
 def chunked(x, size):
@@ -65,13 +73,12 @@ def test_chunks_give_what_memory_gives(loss_name, dtype, geometries, temperature
     for case in cases(loss.declaration, geometries, (temperature,), variants):
         inputs = case.cast(dtype)
         arrays = {k: x for k, x in inputs.items() if isinstance(x, np.ndarray) and (loss_name, k) not in WHOLE}
-        assert_same(loss, inputs, {k: chunked(x, 2) for k, x in arrays.items()})
+        assert_same(loss, inputs, {k: chunked(x, 3) for k, x in arrays.items()})
 
 
 SETTINGS = {
     "one chunk of many": ("info_nce", {"queries": X, "keys": Y}, {"queries": (1, 12), "keys": 13}),
     "one input in memory": ("nt_xent", {"z1": X, "z2": Y}, {"z2": 5}),
-    "no normalization": ("info_nce", {"queries": 9 * X, "keys": Y, "normalize": "none"}, {"queries": 4}),
     "far from the origin": ("uniformity", {"x": X + 7, "t": 0.1, "normalize": "none"}, {"x": 4}),
     "more negatives than queries": ("info_nce", {"queries": X, "keys": Y, "negatives": np.tile(X, (3, 1))},
                                     {"queries": 7, "negatives": 2}),
@@ -80,7 +87,6 @@ SETTINGS = {
     "classes in chunks": ("cosface", {"embeddings": X, "class_weights": Y[:5], "target": LABELS},
                           {"embeddings": 3, "class_weights": 2}),
     "logits": ("cross_entropy", {"logits": X, "target": LABELS, "label_smoothing": 0.1}, {"logits": 4, "target": 2}),
-    "views": ("supcon_out", {"embeddings": VIEWS, "labels": LABELS}, {"embeddings": 5}),
     "the first view": ("supcon_in", {"embeddings": VIEWS, "labels": LABELS, "anchor_mode": "one"}, {"embeddings": 5}),
     "a queue": ("supcon_out", {"embeddings": X, "labels": LABELS, "queue": Y, "queue_labels": LABELS},
                 {"embeddings": 5, "queue": 3, "queue_labels": 3}),
@@ -123,9 +129,9 @@ def broken_by_chunks(seeds):
 
 def test_equal_keys_of_several_chunks_are_ranked_by_index(monkeypatch):
     monkeypatch.setattr(similarity, "settled", lambda s, *args: ties.settled(rounded_by_place(s), *args))
-    assert broken_by_chunks(range(8)) == []
+    assert broken_by_chunks(range(5)) == []
     monkeypatch.setattr(similarity, "settled", lambda s, *args: rounded_by_place(s))
-    assert len(broken_by_chunks(range(8))) > 2
+    assert len(broken_by_chunks(range(5))) > 2
 
 
 WITH_LABELS = ("supcon_out", "cosface", "arcface", "balanced_softmax", "paco")
@@ -200,11 +206,9 @@ def test_nothing_is_computed_before_it_is_asked_for():
 
 
 def test_results_are_the_same_bits_for_any_number_of_threads():
-    import dask
-
-    z1, z2 = chunked(X, 2), chunked(Y, 2)
+    z1, z2 = chunked(X, 4), chunked(Y, 4)
     outcomes = set()
-    for options in ({"scheduler": "synchronous"}, {"num_workers": 1}, {"num_workers": 5}):
+    for options in ({}, *({"scheduler": "threads", "num_workers": n} for n in (1, 5))):
         with dask.config.set(**options):
             value, grads = losses.nt_xent.value_and_grad(z1, z2, temperature=0.2)
             outcomes.add((value, np.asarray(grads["z1"]).tobytes(), grads["temperature"]))
