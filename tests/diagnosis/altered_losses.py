@@ -26,7 +26,7 @@ def logsumexp(x, axis=-1):
 
 
 @cache
-def observed(target, name, *, dtype="float64", suite="quick", every=1, **settings):
+def observed(target, name, *, dtype="float64", suite="quick", every=2, **settings):
     """What a plain function of the inputs answers on the corpus, its gradients by the complex step.
 
     `every`: 2 for every other case, 3 for every third.
@@ -41,7 +41,7 @@ def observed(target, name, *, dtype="float64", suite="quick", every=1, **setting
         ]
 
 
-def altered(name, target, suite="quick", settings=None, every=1, **options):
+def altered(name, target, suite="quick", settings=None, every=2, **options):
     """The corpus of a loss with what `target(probe, value, grads)` answers, given the right answer.
 
     `every`: 2 for every other case, 3 for every third.

@@ -16,21 +16,21 @@ def test_a_range_of_temperatures_is_told_by_both_ends(low, high, said):
     def target(probe, value, grads):
         return (value * (1 + value) + 0.1, grads) if low < temperature(probe) < high else (value, grads)
 
-    assert said in departure(altered("nt_xent", target))[0].sentence
+    assert said in departure(altered("nt_xent", target, every=1))[0].sentence
 
 
 def test_temperatures_that_are_no_range_are_not_told_as_one():
     def target(probe, value, grads):
         return (value, grads) if 0.05 < temperature(probe) < 0.4 else (value * (1 + value) + 0.1, grads)
 
-    assert "it shows" not in departure(altered("nt_xent", target))[0].sentence
+    assert "it shows" not in departure(altered("nt_xent", target, every=1))[0].sentence
 
 
 def test_what_nothing_explains_is_told_by_quantity_and_temperature():
     def target(probe, value, grads):
         return (value * (1 + value) + 0.1, grads) if temperature(probe) < 0.1 else (value, grads)
 
-    (found,) = departure(altered("nt_xent", target))
+    (found,) = departure(altered("nt_xent", target, every=1))
     assert found.id == "unexplained"
     assert "exactly those at temperature" in found.sentence
     assert "it shows at temperature 0.0001 to 0.07 (0.0001 to 5 were tried)" in found.sentence
@@ -41,7 +41,7 @@ def test_a_row_that_departs_under_no_reduction_is_told():
     def target(probe, value, grads):
         return np.append(value[:-1], value[-1] + 7 + value[0]), grads
 
-    (found,) = departure(altered("nt_xent", target, reduction="none"))
+    (found,) = departure(altered("nt_xent", target, every=1, reduction="none"))
     assert found.id == "unexplained"
     assert "only the last row departs" in found.sentence
 

@@ -14,6 +14,7 @@ from diagnosis.gradient_programs import (
     unit,
     views,
 )
+from slow import partly_slow
 
 from nceref.diagnosis.diagnose import diagnose
 from nceref.diagnosis.fresh import fresh_calls
@@ -171,7 +172,13 @@ PROGRAMS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+FEW = {
+    "an arccosine", "candidates of the denominator", "the lengths", "a number of positives", "a smoothing", "two edges",
+    "a half of the rows", "an expression", "another loss",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", partly_slow(PROGRAMS, FEW.__contains__, "the same search for another edge"))
 def test_the_edge_is_named_with_what_it_should_carry(name):
     (loss, target), id, words = PROGRAMS[name]
     seen = observed(loss, target, every=3)
