@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from fuzz import backend
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sweep import sweep
@@ -75,7 +76,7 @@ PLAIN = st.recursive(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(backend=backend.NAME, max_examples=40, deadline=None, database=None)
 @given(PLAIN)
 def test_plain_values_arrive_as_they_are(value):
     message = unpacked(packed(7, value))
@@ -274,7 +275,7 @@ def test_anything_else_is_refused(request_, content):
         received(content, request_)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(backend=backend.NAME, max_examples=150, deadline=None, database=None)
 @given(st.data())
 def test_a_changed_byte_is_refused_or_harmless(data):
     request, message = data.draw(st.sampled_from(ANSWERS))
@@ -298,7 +299,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(backend=backend.NAME, max_examples=40, deadline=None, database=None)
 @given(JSON)
 def test_any_content_is_refused(content):
     with pytest.raises(WireError):
