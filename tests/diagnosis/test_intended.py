@@ -96,4 +96,4 @@ def test_an_intended_number_is_part_of_the_reference(target, convention, other):
     options = {"suite": "quick", "call": "f(queries, keys, temperature)"}
     assert verify(target, "info_nce", **convention, **options).verdict == "value-only"
     ((axis, text),) = convention.items()
-    assert verify(target, "info_nce", **{axis: text.partition("=")[0] + other}, **options).verdict == "differs"
+    assert verify(target, "info_nce", **{axis: text.partition("=")[0] + other}, calls=0, **options).verdict == "differs"

@@ -101,28 +101,12 @@ def test_a_setting_is_described():
     assert first(SINGLES["temperature-ignored"][1], "nt_xent").detail == "temperature = 0.07"
 
 
-def test_a_right_target_has_no_explanation():
-    assert explanations(observed(right, "info_nce")) == ()
-    assert explanations(observed(right, "info_nce", dtype="float32")) == ()
-
-
 @pytest.mark.parametrize(
     ("what", "dtype"),
     partly_slow([("steps", "bfloat16"), ("a length added", "float32")], lambda case: case[0] == "steps", SWEEP),
 )
 def test_what_is_on_no_list_has_no_explanation(what, dtype):
     assert explanations(observed(STRANGE[what], "info_nce", dtype=dtype)) == ()
-
-
-def test_a_right_value_with_a_wrong_gradient_is_called_that():
-    rng = np.random.default_rng(0)
-
-    def noisy(probe, value, grads):
-        return value, {k: g + 0.1 * rng.standard_normal(np.shape(g)) for k, g in grads.items()}
-
-    (found,) = explanations(altered("simple", noisy))
-    assert found.ids == ("value-right-gradient-wrong",)
-    assert not found.gradient
 
 
 def test_three_conventions_of_which_one_is_a_reduction_are_found():
@@ -140,15 +124,6 @@ def test_a_known_value_with_an_unknown_gradient_is_flagged():
     assert not found.gradient
 
 
-@pytest.mark.parametrize(("factor", "id"), [(0.5, "gradient-constant-factor"), (-1.0, "gradient-sign-flipped")])
-def test_a_factor_on_the_gradient_alone_is_named(factor, id):
-    scaled = [
-        Observation(o.probe, Outcome(o.outcome.value, {k: factor * g for k, g in o.outcome.grads.items()}))
-        for o in observed(right, "info_nce")
-    ]
-    assert explanations(scaled)[0].ids == (id,)
-
-
 def test_a_factor_on_the_gradient_of_one_input_is_told():
     scaled = []
     for o in observed(right, "info_nce"):
@@ -157,19 +132,6 @@ def test_a_factor_on_the_gradient_of_one_input_is_told():
     (found, *_) = explanations(scaled)
     assert found.ids == ("gradient-constant-factor",)
     assert any("the gradient of temperature is 8 times" in words.text for words in found.gradient_words)
-
-
-def test_a_gradient_to_the_queue_is_named():
-    moco = get_loss("moco").declaration
-    info_nce = get_loss("info_nce")
-    observations = []
-    for p in corpus(moco, {}, suite="quick"):
-        if p.skip:
-            continue
-        given = {k: p.inputs[k] for k in ("queries", "keys", "temperature")}
-        value, grads = info_nce.value_and_grad(negatives=p.inputs["queue"], **given)
-        observations.append(Observation(p, Outcome(value, {**grads, "queue": grads.pop("negatives")})))
-    assert explanations(observations)[0].ids == ("constants-get-gradient",)
 
 
 def test_cases_that_are_not_finite_are_left_out():
@@ -240,7 +202,7 @@ def test_a_missing_temperature_is_named_beside_other_rows():
 )  # fmt: skip
 def test_three_conventions_are_named(name, target, ids):
     with np.errstate(all="ignore"):
-        probes = [p for p in corpus(get_loss(name).declaration, {}, suite="quick") if not p.skip]
+        probes = [p for p in corpus(get_loss(name).declaration, {}, suite="quick")[::2] if not p.skip]
         seen = [Observation(p, Outcome(float(target(**p.inputs)))) for p in probes]
     found = explanations(seen)
     assert {frozenset(one.ids) for one in found} & {frozenset(ids)}

@@ -23,8 +23,8 @@ QUICK = {
     "built.py": "ConstructionExits lying_signature attributes_raise odd_text",
     "changed.py": """inputs another_answer_behind_comparisons kept_answers errors_raise modules ignored_signals
         no_streams numpy_functions""",
-    "printed.py": "surrogates last_words pickle_into_the_pipe answer_to_another_request_into_the_pipe",
-    "forged.py": "messages_are_errors error_into_the_pipe",
+    "printed.py": "surrogates last_words answer_to_another_request_into_the_pipe",
+    "forged.py": "error_into_the_pipe",
 }
 QUICK = tuple(f"{file}:{name}" for file, names in QUICK.items() for name in names.split())
 """One of each kind of trouble; most of the others end the process, and starting it again is what takes the time."""

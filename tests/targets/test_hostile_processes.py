@@ -63,7 +63,16 @@ QUICK = {
 """One of each way to end; the others end in the same way for another reason."""
 OTHERS = "a process of its own for another cause of an end that `make test` has seen"
 
-AGAIN = ("another_import", "another_module", "errors_raise", "exits_hard", "refuses_usage", "replaces")
+AGAIN = (
+    "another_import",
+    "another_module",
+    "errors_raise",
+    "exits_hard",
+    "hides_writing",
+    "patches",
+    "refuses_usage",
+    "replaces",
+)
 """Imports that do what a quick one does as well, or what a call does, and after which a process is started again."""
 LASTING = {
     "another_import",
@@ -199,8 +208,8 @@ COMMANDS = [
     ("forged.py:answers_are_errors", 4, ["--json", "-"]),
     ("at_import/refuses_usage.py:f", 4, []),
 ]
-FORMS = ("raised.py:lone_surrogate", "raised.py:unprintable", "printed.py:escape_sequences", "forged.py:outcomes")
-"""Each form of a report, and an error that would be one of usage if the target had its way."""
+FORMS = ("raised.py:lone_surrogate", "forged.py:outcomes")
+"""A report, and an error that would be one of usage if the target had its way; `check` looks at each form."""
 
 
 @pytest.mark.parametrize(

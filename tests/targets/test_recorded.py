@@ -16,15 +16,11 @@ from nceref.targets.recorded import RecordedTarget
 from nceref.verification.verifier import observe, verify_recorded, verify_with
 
 NAMED_AT_ONCE = {
-    "nt-xent-own-logit-kept",
-    "nt-xent-no-graph",
     "clip-target-offset-by-rank",
     "debiased-bare-exponentials",
     "siglip-mean-without-bias",
-    "balanced-softmax-log-prior-subtracted",
-    "cross-entropy-of-a-softmax",
 }
-"""Of the denominator, the gradient, labels, overflow, two at once, priors and classes."""
+"""Of labels, overflow and a bias; the denominator and the gradient have a test of their own."""
 
 
 def recorded(program, **changes):

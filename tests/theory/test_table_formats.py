@@ -5,6 +5,7 @@ import re
 import sys
 from collections import Counter
 from decimal import Decimal
+from functools import cache
 from math import inf, nan, pi
 
 import pytest
@@ -88,8 +89,12 @@ def test_latex_fits_the_lines_and_the_height_of_its_page(table, digits):
     font.set_size(POINTS[re.search(r"\\(small|footnotesize|scriptsize)", source)[1]], 72)
     columns, line = latex_columns(source)
 
+    @cache
+    def width(letter):
+        return font.load_char(ord(letter)).linearHoriAdvance / 65536
+
     def points(text):
-        return sum(font.load_char(ord(letter)).linearHoriAdvance / 65536 for letter in text)
+        return sum(map(width, text))
 
     shown = table_cells.as_printed if digits is None else table_cells.short(digits)
     header, body = table_cells.compared(table.columns, table.rows(), shown)

@@ -119,16 +119,16 @@ def test_what_is_remembered_is_bounded_and_belongs_to_the_declaration_and_not_to
 
 
 def test_the_same_call_gives_the_same_probes_and_another_seed_others():
-    first = probes("nt_xent", suite="quick")
-    assert probes("nt_xent", suite="quick") is first
+    first = probes("alignment", suite="quick")
+    assert probes("alignment", suite="quick") is first
     module._probes.cache_clear()
-    again, other = probes("nt_xent", suite="quick"), probes("nt_xent", suite="quick", seed=1)
+    again, other = probes("alignment", suite="quick"), probes("alignment", suite="quick", seed=1)
     assert [p.value for p in again] == [p.value for p in first]
     assert [p.id for p in other] == [p.id for p in first]
     assert other[0].value != first[0].value
 
 
-@sweep("dtype", FORMATS)
+@sweep("dtype", [dtype for dtype in FORMATS if dtype != "float64"])
 @every_loss
 def test_inputs_are_numbers_of_the_format(loss_name, dtype):
     for case in inputs(loss_name, "quick", dtype=dtype).values():

@@ -71,7 +71,14 @@ BUGS = [
 
 
 NAMES = {"ids": lambda x: getattr(x, "__qualname__", x)}
-LONG = (mean_of_chunk_means, labels_in_8_bits, classes_in_8_bits, hardest_negatives_only, tail_dropped)
+LONG = (
+    mean_of_chunk_means,
+    labels_in_8_bits,
+    classes_in_8_bits,
+    hardest_negatives_only,
+    tail_dropped,
+    another_path_above_64_rows,
+)
 """Of which a formula is looked for in vain, or late; the others are explained in the same ways."""
 
 

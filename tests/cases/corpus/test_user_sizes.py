@@ -123,7 +123,12 @@ def test_a_batch_that_was_not_judged_does_not_pass(tmp_path, name):
     assert re.search(
         f"^too little was executed: the batch of `inputs` could not be judged in .*{reason}", report.reason
     )
-    # Cases that the caller names are what is to be judged, and a wrong answer elsewhere comes first.
+
+
+def test_what_the_caller_names_is_judged_and_a_wrong_answer_comes_first(tmp_path):
+    own, dtype, _ = UNJUDGED["a row of zeros"]
+    np.savez(tmp_path / "batch.npz", **{**BATCH, **own})
+    options = {"loss": "info_nce", "suite": "quick", "dtype": dtype, "inputs": str(tmp_path / "batch.npz")}
     assert verify(INFO_NCE.value_and_grad, **options, case="designed-0.3").exit_code == CONFORMS
     assert verify(doubled, **options, calls=0).exit_code == DIFFERS
 

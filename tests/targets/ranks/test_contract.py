@@ -34,7 +34,7 @@ def cases(name, unit):
 def test_right_answers_in_parts_are_joined_to_the_right_one(name):
     for contract in CONTRACTS:
         # 12 rows and multiples of them are in whole shares for each; where rows may be repeated, any number is.
-        judged = [p for p in cases(name, 1 if contract.unit == 1 else 12) if contract.fits(p)][::3]
+        judged = [p for p in cases(name, 1 if contract.unit == 1 else 12) if contract.fits(p)][::6]
         assert judged
         for probe in judged:
             parts = contract.parted((probe.value, probe.grads), probe)
