@@ -62,8 +62,8 @@ def page(name, form="text", width=80):
         return render(get(name), form, width)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("width", [40, 80])
+@sweep("name", NAMES)
+@sweep("width", [40, 80])
 def test_no_line_of_the_text_is_wider_than_the_page(name, width):
     text = page(name, width=width)
     assert max(map(len, text.splitlines())) <= width

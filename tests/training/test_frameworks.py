@@ -15,20 +15,22 @@ def evaluated(loss, given, reduction):
     return loss.name, given, reduction
 
 
-@pytest.mark.parametrize("framework", ["torch", "jax"])
-def test_without_the_framework_its_door_says_how_to_install_it(framework):
-    program = f"""
-import sys
-sys.modules["{framework}"] = None
+def test_without_the_framework_its_door_says_how_to_install_it():
+    program = """
+import importlib, sys
+sys.modules |= {"torch": None, "jax": None}
 import nceref, nceref.losses, nceref.testing
-try:
-    import nceref.{framework}
-except nceref.UnavailableError as error:
-    print(isinstance(error, ImportError), error)
+for framework in ("torch", "jax"):
+    try:
+        importlib.import_module(f"nceref.{framework}")
+    except nceref.UnavailableError as error:
+        print(isinstance(error, ImportError), error)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    name = {"torch": "PyTorch", "jax": "JAX"}[framework]
-    assert done.stdout == f"True nceref.{framework} needs {name}: pip install 'nceref[{framework}]'\n"
+    assert done.stdout.splitlines() == [
+        "True nceref.torch needs PyTorch: pip install 'nceref[torch]'",
+        "True nceref.jax needs JAX: pip install 'nceref[jax]'",
+    ]
 
 
 def test_the_package_imports_no_framework():
