@@ -177,9 +177,10 @@ def _text(step: Step, room: int, unicode: bool) -> str:
     """The relation in two dimensions, or with each side on lines of its own, or in one dimension and wrapped."""
     relation = step.relation
     sign = step.sign if unicode else step.sign.replace("≤", "<=")
-    whole, left, right = (_pretty(x, unicode) for x in (relation, relation.lhs, relation.rhs))
+    whole = _pretty(relation, unicode)
     if _wide(whole) <= room:
         return whole
+    left, right = (_pretty(x, unicode) for x in (relation.lhs, relation.rhs))
     if max(_wide(left), _wide(right) + len(sign) + 1) <= room:
         return left + "\n" + _beside(f"{sign} ", right)
     flat = f"{relation.lhs} {sign} {relation.rhs}".replace("**", "^")
