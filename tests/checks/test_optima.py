@@ -406,33 +406,19 @@ DESCENTS = [
 ]  # fmt: skip
 
 
-QUICK = sweep(("name", "arrays", "fixed", "sizes"), DESCENTS[::3])
-OTHERS = sweep(("name", "arrays", "fixed", "sizes"), [one for k, one in enumerate(DESCENTS) if k % 3])
-
-
 @pytest.mark.usefixtures("without_chance")
-@QUICK
-def test_descent_from_random_rows_ends_at_the_optimum_and_never_below(name, arrays, fixed, sizes):
-    assert_descent_ends_at_the_optimum(name, arrays, fixed, sizes)
-
-
-@pytest.mark.slow(reason="the same losses in other dimensions and with other scalars")
-@pytest.mark.usefixtures("without_chance")
-@OTHERS
-def test_descent_in_further_settings_ends_at_the_optimum_and_never_below(name, arrays, fixed, sizes):
-    assert_descent_ends_at_the_optimum(name, arrays, fixed, sizes)
-
-
-def assert_descent_ends_at_the_optimum(name, arrays, fixed, sizes):
-    scalars = {k: v for k, v in fixed.items() if not isinstance(v, np.ndarray)}
-    known = readings(name, {**scalars, **sizes})
-    # Descent stalls at kinks: where the angle is 0, negatives are equally hard, or a clamp begins.
-    smooth = name in ("supcon_in", "cosface", "siglip")
-    least = least_by_descent(name, arrays, fixed)
-    floor = max(r.value for s, r in known.items() if s in ("optimum", "lower bound") and r.value is not None)
-    assert least >= floor - 1e-9 * max(1, floor)
-    if known["optimum"].value is not None and smooth:
-        assert least <= floor + 1e-4
+@pytest.mark.parametrize("turn", partly_slow(range(3), (0).__eq__, "the same losses with other sizes and scalars"))
+def test_descent_from_random_rows_ends_at_the_optimum_and_never_below(turn):
+    for name, arrays, fixed, sizes in DESCENTS[turn::3]:
+        scalars = {k: v for k, v in fixed.items() if not isinstance(v, np.ndarray)}
+        known = readings(name, {**scalars, **sizes})
+        # Descent stalls at kinks: where the angle is 0, negatives are equally hard, or a clamp begins.
+        smooth = name in ("supcon_in", "cosface", "siglip")
+        least = least_by_descent(name, arrays, fixed)
+        floor = max(r.value for s, r in known.items() if s in ("optimum", "lower bound") and r.value is not None)
+        assert least >= floor - 1e-9 * max(1, floor), (name, fixed)
+        if known["optimum"].value is not None and smooth:
+            assert least <= floor + 1e-4, (name, fixed)
 
 
 @sweep("prior", [0.15, 0.2])
