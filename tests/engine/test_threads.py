@@ -1,7 +1,6 @@
 """Threads: results within the bound and the same on every run; settings are checked and put back."""
 
 import _thread
-import os
 import threading
 import time
 
@@ -144,16 +143,3 @@ def test_shares_are_computed_where_no_thread_can_be_started(monkeypatch):
 
         monkeypatch.setattr(threads, "_pool", lambda count: ShutDown())
         assert get_loss("nt_xent")(x, x[::-1], temperature=0.1) == expected
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-@pytest.mark.usefixtures("eager")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning", "ignore:.*fork.*:RuntimeWarning")
-def test_a_forked_child_computes_too():
-    x = np.random.default_rng(0).standard_normal((6, 3))
-    with config(block=2, threads=2):
-        expected = get_loss("nt_xent")(x, x[::-1], temperature=0.1)
-        child = os.fork()
-        if child == 0:
-            os._exit(0 if get_loss("nt_xent")(x, x[::-1], temperature=0.1) == expected else 1)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

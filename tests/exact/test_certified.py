@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from sweep import every_loss
 
 from nceref import exact, losses
 from nceref.checks.cases import cases
@@ -28,6 +29,7 @@ def small_case(loss_name):
     return next(cases(get_loss(loss_name).declaration, (geometry,), (0.3,), variants=1))
 
 
+@every_loss
 def test_both_engines_and_multiprecision_agree(loss_name):
     loss, inputs = get_loss(loss_name).declaration, small_case(loss_name).inputs
     proven, decimals = certified(loss, **inputs), decimal_enclosures(loss, bind(loss, (), inputs), 40)

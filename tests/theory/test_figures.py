@@ -29,7 +29,7 @@ FIGURES = figure_files.figures()
 COMMITTED = Path(__file__).parents[2] / "figures"
 ROUNDING = 1e-13
 
-every_figure = pytest.mark.parametrize("figure", FIGURES.values(), ids=list(FIGURES))
+every_figure = sweep("figure", FIGURES.values(), ids=list(FIGURES))
 
 
 @cache

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.machine
 
 TABLES = discover("nceref.theory.tables", "TABLE", Table)
 
-every_table = pytest.mark.parametrize("table", TABLES.values(), ids=list(TABLES))
+every_table = sweep("table", TABLES.values(), ids=list(TABLES))
 
 
 def table(rows, columns=None, **fields):

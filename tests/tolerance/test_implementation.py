@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 from slow import partly_slow
-from sweep import sweep
+from sweep import every_loss, sweep
 from tolerance.numpy_programs import PROGRAMS
 
 from nceref import get_loss
@@ -171,6 +171,7 @@ def test_the_cancellation_free_class_is_tighter_where_the_loss_is_tiny():
     assert probe.bounds.value > 2.0**-53 / inputs["temperature"] > 1e4 * tight.bounds.value
 
 
+@every_loss
 def test_textbook_bounds_are_a_few_hundred_roundings_where_nothing_is_ill_conditioned(loss_name):
     probe = corpus(get_loss(loss_name).declaration, {}, suite="quick", most=1)[0]
     size = max(1.0, abs(probe.value))

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from sweep import every_loss
 
 from nceref import losses
 from nceref.errors import DerivativeError, InputError
@@ -40,6 +41,7 @@ def test_the_package_imports_no_framework():
     )
 
 
+@every_loss
 def test_a_function_has_the_name_and_the_signature_of_its_loss(loss_name):
     loss = losses.get_loss(loss_name)
     function = function_of(loss, evaluated, "somewhere", tuple)

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from sweep import every_loss
 from training.recipes import CENTERS, CLASSES, NETWORK, data_and_noise, normal, recipe, views
 
 import nceref
@@ -20,6 +21,7 @@ def at_temperature(name, t=0.3):
     return t if names & {"temperature", "logit_scale", "scale"} else None
 
 
+@every_loss
 def test_every_loss_trains_an_encoder(loss_name):
     members = [Member(0, at_temperature(loss_name)), Member(1, at_temperature(loss_name))]
     trained = train(recipe(loss_name), members, batches_for(loss_name))

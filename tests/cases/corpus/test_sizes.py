@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from slow import partly_slow
+from sweep import every_loss
 
 from nceref import get_loss, verify
 from nceref.cases.corpus.corpus import designed_inputs, evaluate
@@ -103,6 +104,7 @@ def test_every_suite_has_what_is_left_over_of_a_tile():
     assert {65, 513} <= widths["standard"]
 
 
+@every_loss
 def test_large_cases_are_judged_for_every_loss(loss_name):
     declared = get_loss(loss_name).declaration
     wide = {"d65"} if any(isinstance(p, Array) and "D" in p.shape for p in declared.parameters) else set()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from equal_keys import equal_keys, ranks_of_equal, rounded_by_place, worst
 from slow import partly_slow
+from sweep import every_loss
 
 from nceref import InputError, config, get_loss, losses
 from nceref.checks.cases import cases
@@ -305,6 +306,7 @@ def test_masked_chunks_are_refused_by_name(named, seen):
                 call(**arguments)
 
 
+@every_loss
 def test_chunks_of_unknown_size_are_refused_by_every_call(loss_name):
     loss = get_loss(loss_name)
     calls = [loss, loss.value_and_grad, loss.anatomy]
