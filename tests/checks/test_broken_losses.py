@@ -1,6 +1,7 @@
 """For every loss a broken head, a broken statistic and a broken backward pass are seen by the formula."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -49,12 +50,17 @@ def few_cases(loss):
     return [all_cases()[name][1] for name in names if name in all_cases()]
 
 
-def worst(loss, dtype=np.float64, sound=None):
+@cache
+def judged(sound):
+    """A few cases, each with the bounds and the numbers of the sound loss."""
+    return [(case, run.bounds(sound, **case.inputs), frozen(sound, case)) for case in few_cases(sound)]
+
+
+def worst(loss, sound):
     """Largest error of a loss over a few cases, in units of the sound loss's bound."""
     ratios = []
-    for case in few_cases(sound):
-        value, grads = run.losses.LossFunction(loss).value_and_grad(**case.cast(dtype))
-        allowed, truth = run.bounds(sound, **case.cast(dtype)), frozen(sound, case)
+    for case, allowed, truth in judged(sound):
+        value, grads = run.losses.LossFunction(loss).value_and_grad(**case.inputs)
         ratios.append(abs(value - truth["value"]) / allowed.value)
         ratios += [float(np.max(np.abs(g - truth[name]) / allowed.grads[name])) for name, g in grads.items()]
     return max(ratios)
