@@ -77,7 +77,7 @@ def _problems(x: Any, schema: Schema, root: Schema, place: str) -> Iterator[Prob
             # The choice that fits best is the one whose problem lies deepest.
             yield max((problem for problem in firsts if problem), key=lambda problem: len(problem.place))
             return
-    if isinstance(x, list) and "items" in schema:
+    if isinstance(x, list) and not _admits_all(schema.get("items", {}), x):
         for number, entry in enumerate(x):
             yield from _problems(entry, schema["items"], root, f"{place}[{number}]")
     if isinstance(x, dict):
@@ -97,6 +97,13 @@ def _problems_of_entries(x: dict[str, Any], schema: Schema, root: Schema, place:
     for name, entry in x.items():
         if isinstance(wanted := known.get(name, others), dict):
             yield from _problems(entry, wanted, root, f"{place}.{name}")
+
+
+def _admits_all(schema: Schema, entries: list[Any]) -> bool:
+    """Whether a schema has rules about single values alone, and no entry breaks one; quick for a long list."""
+    return schema.keys() <= _RULES.keys() and all(
+        _RULES[rule].fits(x, limit) for rule, limit in schema.items() for x in entries
+    )
 
 
 def _unlike(x: Any, schema: Schema) -> str:

@@ -19,6 +19,7 @@ from nceref.verification.vectors.shared_inputs import shared_arrays, shared_by, 
 RECORDS, ARRAYS = "large.json", "large.safetensors"
 MOST_ENTRIES = 64
 """Of one array of a small case."""
+_TENS = np.array([float(f"1e{power}") for power in range(23)])
 
 
 def is_large(case: VectorCase) -> bool:
@@ -67,9 +68,20 @@ def _narrow(room: Any) -> Any:
 
 
 def _digits(narrow: Any) -> Any:
+    """The numbers of `DIGITS_ALLOWED` decimal digits that are nearest to some numbers, as Python reads them.
+
+    Up to 10^22 a power of ten is a float64: a whole number times or divided by it is rounded once, as a decimal is.
+    """
     # Many entries of an array have one allowed error.
-    unique, places = np.unique(narrow, return_inverse=True)
-    return np.array([float(f"{x:.{DIGITS_ALLOWED}g}") for x in unique])[places].reshape(narrow.shape)
+    unique, places = np.unique(np.asarray(narrow, dtype=np.float64), return_inverse=True)
+    with np.errstate(divide="ignore"):
+        places_after = DIGITS_ALLOWED - 1 - np.floor(np.log10(unique))
+    out, exact = np.zeros_like(unique), np.abs(places_after) < len(_TENS)
+    x, after = unique[exact], places_after[exact].astype(int)
+    tens = _TENS[np.abs(after)]
+    out[exact] = np.where(after > 0, np.rint(x * tens) / tens, np.rint(x / tens) * tens)
+    out[~exact] = [float(f"{x:.{DIGITS_ALLOWED}g}") for x in unique[~exact].tolist()]
+    return out[places].reshape(np.shape(narrow))
 
 
 def _without_numbers(record: Mapping[str, Any], **where: Any) -> dict[str, Any]:

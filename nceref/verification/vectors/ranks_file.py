@@ -74,17 +74,22 @@ def read_ranks(
     path = (DATA if folder is None else Path(folder)) / RANKS
     if RANKS not in manifest["files"]:
         return ()
-    cases = cases_in(
+
+    def is_wanted(loss: str) -> bool:
+        return not losses or loss in losses
+
+    read = cases_in(
         path,
         manifest,
         lambda: read_ranks(read_manifest()),
-        lambda content, record, where: ranks_case_of(record, where),
+        lambda _, record, where: ranks_case_of(record, where) if is_wanted(record["loss"]) else None,
         "ranks.schema.json" if folder is not None else "",
     )
+    cases = tuple(case for case in read if case and is_wanted(case.joined.loss))
     if len({case.id for case in cases}) < len(cases):
         msg = f"{path}: two cases have one id; export the vectors anew"
         raise InputError(msg)
-    return tuple(case for case in cases if not losses or case.joined.loss in losses)
+    return cases
 
 
 def ranks_case_of(record: Mapping[str, Any], where: str) -> RanksCase:
