@@ -22,7 +22,7 @@ from nceref.verification import identify, loss_search, request, verifier
 from nceref.verification.audit import audit
 from nceref.verification.manifest.run import ManifestResult
 from nceref.verification.report import Report
-from nceref.verification.vectors import store
+from nceref.verification.vectors import check, store
 from nceref.verification.vectors.store import DATA, folder_files, read_vectors
 
 TARGETS = """
@@ -126,7 +126,7 @@ PRINTED = {
     "expect --loss uniformity --n 5 --dim 2": "text markdown html latex json",
     "losses nt_xent": "text markdown html latex json",
     "mutants nt-xent-own-logit-kept": "text markdown html latex json",
-    "vectors check --loss alignment": "text markdown html latex json",
+    "vectors check --loss nce": "text markdown html latex json",
     f"vectors info {ID}": "text markdown html latex json",
     "vectors list simple": "text markdown html latex json",
 }
@@ -139,8 +139,8 @@ EXAMPLES = (
         json="-",
         keys={"[]": "apart, cases, dtype, loss, numbers, of_bound, undecided, unsettled, worst"},
     ),
-    Example("check alignment"),
-    Example("check alignment --json", json="-", keys={"[]": "check, detail, loss, status"}),
+    Example("check simple"),
+    Example("check simple --json", json="-", keys={"[]": "check, detail, loss, status"}),
     Example("claims"),
     Example("claims wl-6 PC-19"),
     Example("claims wl-6 --latex"),
@@ -178,9 +178,8 @@ EXAMPLES = (
         },
     ),
     Example("experiment"),
-    Example("experiment long-tail --seeds 1 --first-seed 7 --json made.json --out made", json="made.json"),
     Example(
-        "experiment long-tail --seeds 1 --json -",
+        "experiment long-tail --seeds 1 --first-seed 7 --json - --out made",
         json="-",
         keys={
             "": "about, claims, class counts, command, curves, figure, made with, measures, name, published, rule, "
@@ -226,11 +225,10 @@ EXAMPLES = (
         json="-",
         keys={"[]": "also, dtypes, file, group, id, losses, named, options, seen, sentence, settings, thread, wrong"},
     ),
-    Example("mutants score alignment-always-squared --dtype float64 --suite quick"),
     Example("mutants score alignment-always-squared --dtype float64 --suite quick --leave-one-out"),
     Example("mutants score moco-as-in-its-third-version --dtype float64 --catalogue independent"),
     Example(
-        "mutants score alignment-always-squared --dtype float64 --json",
+        "mutants score alignment-always-squared --dtype float64 --suite quick --json",
         json="-",
         keys={
             "": "by_dtype, correct_variants, explained, false_alarms, met, trials",
@@ -288,8 +286,8 @@ EXAMPLES = (
     Example("vectors export --loss nce --full --out whole"),
     Example("vectors export --loss nce --loss simple --as test --for torch --runner unittest --out tests --force"),
     Example("vectors check nowhere", 2),
-    Example("vectors check --loss simple"),
-    Example("vectors check --loss simple --json", json="-", keys={"": "losses, wrong", "losses[]": CHECKED}),
+    Example("vectors check --loss nce"),
+    Example("vectors check --loss nce --json", json="-", keys={"": "losses, wrong", "losses[]": CHECKED}),
     Example("tables --list"),
     Example("tables --list --format json", json="-", keys={"[]": "name, title"}),
     Example("tables paco-optimum --format text"),
@@ -358,7 +356,7 @@ EXAMPLES = (
     Example(
         "equal targets.py:loss targets.py:Doubled --loss cross_entropy --init factor=2 --set label_smoothing=0.0"
         " --call f(logits,target,temperature) --framework numpy --suite quick --dtype float64 --seed 1 --timeout 60"
-        " --calls 400 --json made.json",
+        " --calls 40 --json made.json",
         json="made.json",
         keys=EQUALITY,
     ),
@@ -418,25 +416,45 @@ def make_small(setattr=setattr):
     setattr(experiment_page, "experiments", lambda: {"long-tail": short})
     for module in (identify, loss_search):
         setattr(module, "all_losses", lambda: {name: get_loss(name) for name in ("cross_entropy", "simple")})
-    manifest = audit.released()
-    one = replace(manifest, targets=tuple(e for e in manifest.targets if e.table["needs"] == "supcontrast"))
-    setattr(audit, "released", lambda: one)
+    setattr(audit, "released", one_peer)
     # Whether the system has means to isolate, and what programs cost, are concerns of other tests.
     setattr(verifier, "costs_of", lambda request, run: {})
     for module in (child, request):
         setattr(module, "isolation", lambda folder: Isolation("bubblewrap"))
     setattr(store, "read_vectors", read_once)
     setattr(checks, "run", checked_once)
+    setattr(check, "check_all", vectors_checked_once)
     agrees = Report("supcontrast", "supcon_out", "conforms", 0, "all is as it should be")
     setattr(audit, "verify_manifest", lambda given, **_: tuple(ManifestResult(e, agrees) for e in given.targets))
+
+
+_RELEASED = audit.released
+
+
+@cache
+def one_peer():
+    """The manifest of the audit with one released program."""
+    manifest = _RELEASED()
+    return replace(manifest, targets=tuple(e for e in manifest.targets if e.table["needs"] == "supcontrast"))
 
 
 _OWN = cache(lambda losses: read_vectors(losses=losses))
 
 
 def read_once(folder=None, losses=()):
-    """In place of `store.read_vectors`: those of the package are read once."""
-    return _OWN(losses) if folder is None else read_vectors(folder, losses)
+    """In place of `store.read_vectors`: those of the package are read once, of two losses where all are asked for."""
+    return _OWN(losses or ("nt_xent", "supcon_out")) if folder is None else read_vectors(folder, losses)
+
+
+_CHECKED: dict = {}
+
+
+def vectors_checked_once(cases, check):
+    """In place of `check.check_all`: the vectors of a loss are checked once."""
+    for loss, each in cases.items():
+        if loss not in _CHECKED:
+            _CHECKED[loss] = check(loss, each)
+        yield _CHECKED[loss]
 
 
 @cache
