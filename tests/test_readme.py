@@ -14,12 +14,13 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from slow import partly_slow
 
 from nceref import cli
 from nceref.cases.corpus import corpus
 from nceref.cli.losses_page import update_table
 from nceref.family import info_nce
-from nceref.losses import all_losses
+from nceref.losses import all_losses, get_loss
 from nceref.targets.peers import peer
 from nceref.theory import prove
 
@@ -52,13 +53,7 @@ def _printed(*arguments):
 
 
 def _cases():
-    return len(
-        {
-            result["case"]
-            for result in _printed(*EXAMPLE, "--calls", "0")["results"]
-            if "identity" not in result["quantity"]
-        }
-    )
+    return len(corpus.corpus(get_loss(EXAMPLE[-1]).declaration, {}))
 
 
 def _score():
@@ -131,7 +126,14 @@ def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("page", [name for name, text in TEXT.items() if ">>> " in text])
+@pytest.mark.parametrize(
+    "page",
+    partly_slow(
+        [name for name, text in TEXT.items() if ">>> " in text],
+        lambda name: name != "docs/report",
+        "a search for a formula, of which tests/diagnosis/probe has quick ones",
+    ),
+)
 def test_python_examples_run(page):
     code = "\n".join(re.findall(r"```python\n(.*?)```", TEXT[page], re.DOTALL))
     for package, extra in {"dask.array": "dask", "torch": "torch", "jax": "jax"}.items():
@@ -158,7 +160,7 @@ def _require(target):
         subprocess.run(COMPILE, check=True)
 
 
-@pytest.mark.usefixtures("files")
+@pytest.mark.usefixtures("files", "in_this_process")
 @pytest.mark.parametrize("block", CONSOLE, ids=lambda block: block.split("\n")[0])
 def test_commands_print_what_is_shown(block):
     command, shown = block.split("\n", 1)
@@ -171,7 +173,7 @@ def test_commands_print_what_is_shown(block):
     assert doctest.OutputChecker().check_output(left, right, doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE), right
 
 
-@pytest.mark.usefixtures("files")
+@pytest.mark.usefixtures("files", "in_this_process")
 def test_the_workflow_for_pull_requests_judges_the_example(tmp_path):
     (workflow,) = re.findall(r"```yaml\n(.*?)```", TEXT["docs/security"], re.DOTALL)
     assert "\non: pull_request\npermissions: {}\n" in workflow
@@ -208,6 +210,9 @@ def test_the_workflow_for_own_branches_judges_what_is_checked_out(tmp_path, monk
 @pytest.mark.usefixtures("files")
 def test_examples_of_test_suites_pass_for_right_losses_alone():
     files = ["test_my_losses.py", "test_my_library.py"]
+    quick = dict(FILES)[files[0]].replace('"nt_xent")])', '"nt_xent")], suite="quick")')
+    assert 'suite="quick"' in quick
+    Path(files[0]).write_text(quick)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files, "-k", "value", "-rA"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 1, result.stdout + result.stderr
