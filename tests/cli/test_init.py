@@ -33,6 +33,7 @@ def project(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_manifest_is_written_that_verify_reads_and_is_not_replaced_by_itself(run, project):
     status, out, err = run("init", "losses")
     assert (status, err) == (0, "wrote nceref.toml\n")
@@ -47,6 +48,7 @@ def test_a_manifest_is_written_that_verify_reads_and_is_not_replaced_by_itself(r
     assert (project / "nceref.toml").read_text() == text
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_it_is_printed_with_files_named_from_the_folder_that_it_will_stand_in(run, project):
     status, out, _ = run("init", "losses.py", "--out", "-")
     assert status == 0
@@ -65,6 +67,7 @@ def test_a_file_is_executed_once_as_a_package_is(run, project):
     assert (project / "executions").read_text() == "."
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_without_a_loss_nothing_is_written_and_reasons_are_printed(run, project):
     (project / "others.py").write_text("def double(x):\n    return 2 * x\ndef five(a, b, c, d, e):\n    return 1\n")
     status, out, err = run("init", "others")
@@ -130,6 +133,7 @@ class Prototypes:
 """
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_modules_are_counted_by_themselves_and_a_class_names_all_that_it_needs(run, project):
     (project / "some").mkdir()
     files = {"__init__": INFO_NCE, "needy": NEEDY, "broken": "import no_such_package\n"}

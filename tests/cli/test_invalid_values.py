@@ -123,7 +123,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.usefixtures("folder")
+@pytest.mark.usefixtures("folder", "in_this_process")
 @sweep(("name", "option", "value"), calls(), ids=lambda word: ascii(word)[1:-1])
 def test_it_is_refused_by_name(run, name, option, value):
     # What is resumed goes without the other options.

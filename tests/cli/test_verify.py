@@ -27,6 +27,7 @@ def unwrapped(outcome):
     return " ".join(outcome.output.split())
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_the_command_prints_writes_and_exits(tmp_path):
     files = {name: tmp_path / name for name in ("r.json", "r.xml", "r.py")}
     outcome = run(f"{PLAIN}:doubled", "--loss", "info_nce", "--suite", "quick", "--json", str(files["r.json"]),
@@ -123,6 +124,7 @@ def test_cases_are_listed_with_what_is_in_them():
     assert "skipped:" in outcome.output
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_explain_shows_what_the_bounds_are_made_of():
     outcome = run(f"{PLAIN}:info_nce", "--loss", "info_nce", "--suite", "quick", "--case", "designed-0.3", "--explain")
     assert "reduction" in outcome.output
@@ -133,6 +135,7 @@ def test_explain_shows_what_the_bounds_are_made_of():
     assert "with probability 0.9999 if roundings are random" in unwrapped(half)
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_file_of_expected_failures_needs_reasons(tmp_path, capsys):
     path = tmp_path / "known.txt"
     path.write_text("*/value  it is twice the loss\nno-reason\n")
@@ -146,6 +149,7 @@ def test_what_is_no_literal_is_a_word():
     assert pairs("--set", ["a={[]: 1}", "b=(", "c=given"]) == {"a": "{[]: 1}", "b": "(", "c": ...}
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_the_verdict_is_printed_before_an_explanation_is_looked_for(capsys, monkeypatch):
     """Once, and Ctrl-C during the search leaves the exit status of the verdict."""
     printed = []
@@ -165,6 +169,7 @@ def test_the_verdict_is_printed_before_an_explanation_is_looked_for(capsys, monk
     assert "DIFFERS" not in rest
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_another_call_is_printed_below_the_verdict(capsys, monkeypatch):
     """It is looked for after the verdict is printed; without calls nothing is."""
     monkeypatch.setattr("nceref.verification.verifier.adapted", lambda *given: '; this runs: --call "f(x)"')

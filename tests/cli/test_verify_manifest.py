@@ -100,6 +100,7 @@ def check_files(files, problems):
     assert "<mean>" not in document
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_some_targets_by_name_and_from_another_folder(folder, run, monkeypatch, tmp_path):
     """Exit code 0 where all that fails is expected to; a manifest elsewhere names files beside itself."""
     monkeypatch.chdir(tmp_path)
@@ -171,6 +172,7 @@ needs = "no-such-package"
 """
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_formats_defaults_inputs_and_what_is_not_installed(folder, run, monkeypatch, tmp_path):
     (folder / "more.toml").write_text(MORE)
     rows = np.random.default_rng(0).standard_normal((2, 6, 5))
@@ -203,6 +205,7 @@ def test_formats_defaults_inputs_and_what_is_not_installed(folder, run, monkeypa
         assert (status, words in out) == (5, True)
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_ids_of_one_expected_failure_stand_together(run, folder, monkeypatch):
     monkeypatch.chdir(folder)
     Path("known.toml").write_text(
@@ -239,6 +242,7 @@ MADE = "checks = {values = 28, identities = 3, modes = 5}"
 
 
 @pytest.mark.machine
+@pytest.mark.usefixtures("in_this_process")
 def test_the_numbers_of_checks_are_written_for_what_passes_and_hold_later_runs(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("losses.py").write_text(LOSSES)
