@@ -31,29 +31,37 @@ ORDINARY_WORDS = {"simple", "alignment", "nce", "uniformity"}
 """Names of losses that are words of other things too."""
 
 
-@cache
-def parsed(path):
-    return ast.parse(path.read_text(encoding="utf-8"))
+def parsed(code):
+    """The import statements of a program, and its texts that are no docstrings."""
+    nodes = list(ast.walk(ast.parse(code)))
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef
+    docstrings = {
+        id(n.body[0].value) for n in nodes if isinstance(n, documented) and ast.get_docstring(n, clean=False)
+    }
+    texts = (n.value for n in nodes if isinstance(n, ast.Constant) and id(n) not in docstrings)
+    imports = [n for n in nodes if isinstance(n, ast.Import | ast.ImportFrom)]
+    return imports, {text for text in texts if isinstance(text, str)}
 
 
 @cache
-def nodes(tree):
-    return list(ast.walk(tree))
+def parsed_file(path):
+    """The same of a file; trees of all files would fill the memory."""
+    return parsed(path.read_text(encoding="utf-8"))
 
 
 def module(path):
     return ".".join(path.relative_to(CLONE).with_suffix("").parts).removesuffix(".__init__")
 
 
-def imports(tree, modules):
+def imports(statements, modules):
     """Modules that a file imports, of those given; also inside functions and for types alone."""
-    for node in nodes(tree):
-        if isinstance(node, ast.ImportFrom) and node.module:
+    for node in statements:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif node.module:
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"
                 yield whole if whole in modules else node.module
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
 
 
 def arrows(imported):
@@ -80,7 +88,7 @@ def circle(edges):
 
 def graph(package):
     paths = {module(path): path for path in sorted((CLONE / package).rglob("*.py"))}
-    return {name: {x for x in imports(parsed(path), paths) if x in paths} for name, path in paths.items()}
+    return {name: {x for x in imports(parsed_file(path)[0], paths) if x in paths} for name, path in paths.items()}
 
 
 @pytest.mark.parametrize("package", ["nceref", "tools", "benchmarks", "mutants"])
@@ -90,7 +98,7 @@ def test_the_imports_of_no_folder_form_a_circle(package):
 
 def test_a_circle_is_seen_in_every_folder_and_inside_functions():
     line = "def f():\n    from nceref.engine import heads"
-    assert set(imports(ast.parse(line), {"nceref.engine.heads"})) == {"nceref.engine.heads"}
+    assert set(imports(parsed(line)[0], {"nceref.engine.heads"})) == {"nceref.engine.heads"}
     for one, two, folder in (
         ("nceref.engine.heads", "nceref.family.clip", "nceref"),
         ("nceref.targets.process.wire", "nceref.targets.child", "nceref.targets"),
@@ -103,7 +111,7 @@ def test_a_circle_is_seen_in_every_folder_and_inside_functions():
 def test_what_is_imported_is_there():
     known = set(graph("nceref"))
     for path in FILES:
-        absent = {x for x in imports(parsed(path), known) if x.split(".")[0] == "nceref"} - known
+        absent = {x for x in imports(parsed_file(path)[0], known) if x.split(".")[0] == "nceref"} - known
         assert absent == set(), path
 
 
@@ -113,14 +121,8 @@ def is_knowledge(path):
 
 @sweep("path", [path for path in FILES if not is_knowledge(path)], ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_machinery_knows_no_loss_by_name(path):
-    tree = parsed(path)
-    documented = ast.Module | ast.ClassDef | ast.FunctionDef
-    docstrings = {
-        id(n.body[0].value) for n in nodes(tree) if isinstance(n, documented) and ast.get_docstring(n, clean=False)
-    }
-    texts = {n.value for n in nodes(tree) if isinstance(n, ast.Constant) and id(n) not in docstrings}
     names = set(nceref.all_losses()) - ORDINARY_WORDS
-    assert not names & {text for text in texts if isinstance(text, str)}
+    assert not names & parsed_file(path)[1]
 
 
 def test_every_loss_has_its_hand_worked_example():

@@ -20,8 +20,8 @@ QUICK = (
     "tables --format json",
     "check --certify simple",
     "check alignment",
-    "verify programs.py:doubled --loss info_nce --suite quick --json -",
-    "verify programs.py:right --loss info_nce --suite quick --dtype float64 --dtype float32 --json -",
+    "verify programs.py:doubled --loss info_nce --suite quick --case designed-0.3 --case seven-0.5 --json -",
+    "verify programs.py:right --loss info_nce --suite quick --dtype float32 --json -",
 )
 REPLAYED = "quadrants --steps 3 --temperature 0.2"
 

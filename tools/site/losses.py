@@ -2,8 +2,10 @@
 
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from mutants.bug import Program, bugs
 from mutants.source import source
@@ -148,21 +150,29 @@ def _conventions(loss: LossFunction) -> str:
 
 def _bugs(loss: LossFunction) -> str:
     """Every wrong program of the catalogue, with its code folded away."""
-    return "\n\n".join(_bug(program) for program in bugs().values() if program.loss == loss.name)
+    programs = [program for program in bugs().values() if program.loss == loss.name]
+    return "\n\n".join(map(_bug, programs, _laid_out(map(source, programs))))
 
 
-def _bug(program: Program) -> str:
+def _bug(program: Program, code: str) -> str:
     repository, _, number = program.thread.partition("#")
     link = f"[{program.thread}](https://github.com/{repository}/issues/{number})" if number else escaped(program.seen)
     seen = f" Seen in {link}." if link else ""
     return (
         f"**{program.id}.** {escaped(program.sentence)}{seen}\n\n"
         f"<details><summary>Code of {program.id}</summary>\n\n"
-        f"```python\n{_laid_out(source(program))}\n```\n\n</details>"
+        f"```python\n{code}\n```\n\n</details>"
     )
 
 
-def _laid_out(code: str) -> str:
-    """A program in lines of the width of a page."""
-    command = [sys.executable, "-m", "ruff", "format", "--isolated", "--line-length", str(COLUMNS), "-"]
-    return subprocess.run(command, input=code, capture_output=True, text=True, check=True).stdout.strip()
+def _laid_out(codes: Iterable[str]) -> list[str]:
+    """Programs in lines of the width of a page."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = []
+        for number, code in enumerate(codes):
+            paths.append(Path(folder) / f"{number}.py")
+            paths[-1].write_text(code, encoding="utf-8")
+        if paths:
+            command = [sys.executable, "-m", "ruff", "format", "--quiet", "--isolated", "--line-length", str(COLUMNS)]
+            subprocess.run([*command, folder], check=True)
+        return [path.read_text(encoding="utf-8").strip() for path in paths]
