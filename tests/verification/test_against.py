@@ -11,8 +11,9 @@ import nceref
 from nceref.verification.verifier import verify_with
 
 FILE = older.__file__
-QUICK = {"suite": "quick", "dtype": "float64", "case": ("designed", "seven", "classes", "aligned", "opposed", "separated", "zero", "n17")}
+CASES = ("designed", "seven", "classes", "aligned", "opposed", "separated", "zero", "n17")
 """Several numbers of rows, and one case where the loss is undefined."""
+QUICK = {"suite": "quick", "dtype": "float64", "case": CASES}
 UNEXPLAINED = {"calls": 0}
 
 
