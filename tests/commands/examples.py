@@ -139,7 +139,6 @@ EXAMPLES = (
         json="-",
         keys={"[]": "apart, cases, dtype, loss, numbers, of_bound, undecided, unsettled, worst"},
     ),
-    Example("check simple"),
     Example("check simple --json", json="-", keys={"[]": "check, detail, loss, status"}),
     Example("claims"),
     Example("claims wl-6 PC-19"),
@@ -167,7 +166,6 @@ EXAMPLES = (
     Example("derive nce-optimum --latex --out made.tex"),
     Example("expect --loss nt_xent --n 256 --temperature 0.07 --dim 8 --value 6.2364"),
     Example("expect --loss nt_xent --n 256 --temperature 0.07 --value=-1", 1),
-    Example("expect --loss uniformity --n 5 --dim 2"),
     Example(
         "expect --loss siglip --n 8 --logit-scale 10 --set logit_bias=-10 --value 3 --json",
         json="-",
@@ -205,7 +203,6 @@ EXAMPLES = (
     Example("init targets.py --out -"),
     Example("losses"),
     Example("losses --latex"),
-    Example("losses nt_xent"),
     Example(
         "losses --json",
         json="-",
@@ -217,7 +214,6 @@ EXAMPLES = (
         },
     ),
     Example("mutants"),
-    Example("mutants nt-xent-own-logit-kept"),
     Example("mutants --ranks 2"),
     Example("mutants --catalogue gradients"),
     Example(
@@ -277,7 +273,6 @@ EXAMPLES = (
     Example("vectors list --json", json="-", keys={"": MANIFEST}),
     Example("vectors list uniformity simple"),
     Example("vectors list nce --json", json="-", keys={"[]": f"{CASE}, formats, shapes"}),
-    Example(f"vectors info {ID}"),
     Example(f"vectors info {ID} --json", json="-", keys={"": f"{CASE}, inputs, outputs"}),
     *(
         Example(f"vectors export --loss nce --loss simple --dtype float16 --format {ending} --out made")
@@ -286,7 +281,6 @@ EXAMPLES = (
     Example("vectors export --loss nce --full --out whole"),
     Example("vectors export --loss nce --loss simple --as test --for torch --runner unittest --out tests --force"),
     Example("vectors check nowhere", 2),
-    Example("vectors check --loss nce"),
     Example("vectors check --loss nce --json", json="-", keys={"": "losses, wrong", "losses[]": CHECKED}),
     Example("tables --list"),
     Example("tables --list --format json", json="-", keys={"[]": "name, title"}),

@@ -2,6 +2,7 @@
 
 import shlex
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from nceref.verification.verifier import verify_with
 EXPECTED = "--expected-failures FILE, with the ids of the results that fail; --json FILE lists them"
 
 
+@cache
 def report_of(name, **options):
     program = bugs()[name]
     how = {"suite": "quick", "measure": False, "training": False}
@@ -39,7 +41,7 @@ def _slow(*given):
         ("moco-raw-queue", "--set normalization=queue-not-normalized"),
         _slow("moco-not-normalized", "--set normalization=rows-not-normalized"),
         _slow("moco-memory-in-the-graph", "--set gradient=constants-get-gradient"),
-        ("clip-scale-as-a-number", "--set gradient=temperature-detached"),
+        _slow("clip-scale-as-a-number", "--set gradient=temperature-detached"),
         _slow("clip-scale-taken-for-a-temperature", "--set temperature=scale-divides"),
         ("info-nce-ten-times-too-warm", "--set temperature=temperature-off-by-a-factor=10"),
         ("info-nce-small-constant-in-the-log", "--set 'row=epsilon-in-log=eps = 1e-08 in the ratio'"),
