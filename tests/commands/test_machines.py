@@ -19,7 +19,6 @@ TESTS = Path(__file__).parents[1]
 QUICK = (
     "tables --format json",
     "check --certify simple",
-    "check alignment",
     "verify programs.py:doubled --loss info_nce --suite quick --case designed-0.3 --case seven-0.5 --json -",
     "verify programs.py:right --loss info_nce --suite quick --dtype float32 --json -",
 )

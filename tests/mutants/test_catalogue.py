@@ -168,6 +168,7 @@ def test_a_held_out_bug_is_none_of_those_that_the_search_was_tuned_on():
             assert not there or max(map(distance, here, there)) > 1e-6, (program.id, tuned.id)
 
 
+@pytest.mark.slow(reason="109 entries, which change with the catalogue only")
 @sweep("program", [*HELD_OUT, *correct_programs().values()], ids=ids)
 def test_a_program_keeps_the_format_that_it_gets(program):
     inputs = designed(program.loss, own_settings(program))[0].inputs

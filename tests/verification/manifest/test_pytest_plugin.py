@@ -59,6 +59,9 @@ name = "l\u001b[35mm"
 target = "gone\u001b[36m.py:n"
 loss = "info_nce"
 "o\u001b[37mp" = 1
+
+[defaults]
+calls = 0
 """
 CALLS = """
 import contextlib, io, os, sys
