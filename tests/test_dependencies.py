@@ -104,7 +104,8 @@ COMMANDS = """
     # Those of the test: the command needs them besides.
     if refusing := [one for one in sys.meta_path if hasattr(one, "allowed")]:
         refusing[0].allowed.add("click")
-        done["one"] = output("verify", "losses.py:doubled", "--loss", "info_nce", "--suite", "quick", "--case", "seven-0.5")
+        case = ("--suite", "quick", "--case", "seven-0.5")
+        done["one"] = output("verify", "losses.py:doubled", "--loss", "info_nce", *case)
         done["manifest"] = output("verify", "--manifest", "nceref.toml", "--json")
         done["version"] = output("--version", "--verbose")
         done["derive"] = output("derive", "tau-zero")

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 import pytest
 from slow import partly_slow
 
+from mutants.bug import bugs
 from nceref import all_losses
 from nceref.output.markdown_parts import escaped
 from nceref.targets.peers.peer import peers
@@ -42,7 +43,10 @@ def test_a_page_has_all_that_is_declared(name):
     assert all(f"[{relation.other}]({relation.other}.md)" in text for relation in declared.relations)
     assert all(f"| {each.situation} |" in text for each in declared.expectations)
     assert f"\n\n{released.section(loss)}" in text
-    assert "## Known bugs" in text
+    codes = dict(re.findall(r"<summary>Code of (\S+)</summary>\n\n```python\n(.*?)```", text, re.DOTALL))
+    own = {program.id: program for program in bugs().values() if program.loss == name}
+    assert codes.keys() == own.keys()
+    assert all(f"def {program.function.__name__}(" in codes[id] for id, program in own.items())
     assert (r"\frac{\partial L}{\partial" in text) == (name in SLOPES)
     assert declared.gradient.split(",")[0].split(";")[0] in text
 

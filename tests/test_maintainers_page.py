@@ -140,10 +140,14 @@ def test_some_losses_pass_with_the_finished_manifest(run, project):
     path.write_text("".join(left))
     status, out, err = run(*shlex.split(VERIFY)[1:])
     assert (status, len(err.splitlines())) == (0, 5)
-    lines, shown = ([" ".join(line.split()) for line in text.splitlines()] for text in (out, OUTPUTS[VERIFY]))
-    assert [line for line in shown if line.startswith((*SOME, "target", "nceref.toml:", "scale"))] == [
-        line for line in lines if line in shown and line
-    ]
+    lines, shown = ([" ".join(line.split()) for line in text.splitlines() if line] for text in (out, OUTPUTS[VERIFY]))
+    left_out = tuple(tables((PROJECT / "nceref.toml").read_text()).keys() - SOME)
+    assert list(map(uncounted, lines)) == [uncounted(line) for line in shown if not line.startswith(left_out)]
+
+
+def uncounted(line):
+    """A line without the numbers that add up all targets."""
+    return re.sub(r"\d+", "#", line) if line.startswith("checks") or line[0].isdigit() else line
 
 
 @pytest.mark.slow(reason="twelve losses of which each is a target of another test; three are in `make test`")

@@ -35,9 +35,7 @@ def parsed(code):
     """The import statements of a program, and its texts that are no docstrings."""
     nodes = list(ast.walk(ast.parse(code)))
     documented = ast.Module | ast.ClassDef | ast.FunctionDef
-    docstrings = {
-        id(n.body[0].value) for n in nodes if isinstance(n, documented) and ast.get_docstring(n, clean=False)
-    }
+    docstrings = {id(n.body[0].value) for n in nodes if isinstance(n, documented) and ast.get_docstring(n, clean=False)}
     texts = (n.value for n in nodes if isinstance(n, ast.Constant) and id(n) not in docstrings)
     imports = [n for n in nodes if isinstance(n, ast.Import | ast.ImportFrom)]
     return imports, {text for text in texts if isinstance(text, str)}

@@ -8,7 +8,7 @@ import pytest
 from sweep import sweep
 
 from nceref.errors import InputError
-from nceref.output.schema import check
+from nceref.output.schema import check, fits
 from nceref.verification.vectors.store import DATA
 
 SCHEMAS = sorted(DATA.glob("*.schema.json"))
@@ -108,3 +108,9 @@ def test_a_part_of_a_schema_is_checked_by_itself():
     check({"manifest": "ab" * 32}, DATA / "outputs.schema.json", "here", "first")
     with pytest.raises(InputError, match="must have the entry 'manifest'"):
         check({"id": "a-1", "value": 1}, DATA / "outputs.schema.json", "here", "first")
+
+
+def test_every_entry_of_a_list_is_looked_at():
+    schema = {"type": "array", "items": {"type": "integer", "minimum": 0}}
+    assert fits([0, 1, 2], schema)
+    assert not fits([0, 1, -1], schema)

@@ -372,7 +372,7 @@ def test_a_folder_of_the_former_format_is_judged_by_the_numbers_of_the_package(t
     assert {loss: list(map(record_of, cases)) for loss, cases in read.cases.items()} == {
         loss: list(map(record_of, vectors.cases[loss])) for loss in ("nce", "clip")
     }
-    assert len(read_ranks(read.manifest, tmp_path)) == 12
+    assert [len(read_ranks(read.manifest, tmp_path, losses)) for losses in ((), ("clip",), ("nce",))] == [12, 12, 0]
     lines = answers.right_answers([*read.cases["nce"], *read.cases["clip"]])
     reports = compare(tmp_path, answers.written(tmp_path / "run.jsonl", read.sha256, lines))
     assert [report.exit_code for report in reports] == [0, 0]
