@@ -9,6 +9,9 @@ import pytest
 import nceref
 from tools.site import browser
 
+# In a browser there are no processes.
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 EXPLANATIONS = {
     "nt_xent": "self-contrast-kept",
     "alignment": "gradient-parts-scaled",

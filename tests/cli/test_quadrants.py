@@ -152,14 +152,6 @@ def test_json_has_samples_weights_and_runs_in_the_published_order(run, tmp_path)
         assert np.shape(one["features"]) == (100, 2)
 
 
-def test_json_on_standard_output_is_nothing_else(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(quadrants_pictures, "render", lambda *_: b"")
-    monkeypatch.setattr(quadrants_pictures, "animation", lambda *_: b"")
-    status, out, _ = run("--steps", "3", "--temperature", "0.2", "--out", str(tmp_path), "--json")
-    assert status == 0
-    assert [one["temperature"] for one in json.loads(out)["runs"]] == [0.2]
-
-
 def test_confounder_holds_rate_over_temperature(run):
     _, out, _ = run("--steps", "3", "--confounder", "--json", "-")
     content = json.loads(out)

@@ -111,12 +111,6 @@ def test_options_that_do_not_go_together_are_refused(words, message):
     assert message in unwrapped(outcome)
 
 
-def test_the_conventions_are_listed():
-    outcome = run("--conventions")
-    assert outcome.exit_code == 0
-    assert all(id in outcome.output for id in ("self-contrast-kept", "outer-factor-2", "keys-detached"))
-
-
 def test_cases_are_listed_with_what_is_in_them():
     outcome = run(f"{PLAIN}:info_nce", "--loss", "info_nce", "--suite", "quick", "--list-cases")
     assert outcome.exit_code == 0

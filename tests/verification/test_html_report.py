@@ -209,6 +209,7 @@ def test_what_is_wrong_stands_before_what_is_right(where, parts, lead):
     assert all(part in diagnosis.sentence for each in parts for part in each[:2])
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_the_command_repeats_the_run(run, tmp_path, monkeypatch):
     (tmp_path / "my losses.py").write_text("def f(x, y):\n    return ((x - y) ** 2).sum() / len(x)\n")
     monkeypatch.chdir(tmp_path)

@@ -313,11 +313,3 @@ def test_wrong_options_are_refused_with_what_to_do(tmp_path, words, said):
     assert given.exit_code
     assert said in " ".join((given.output + str(given.exception)).split())
     assert not (tmp_path / "new").exists()
-
-
-def test_the_command_says_how_many_cases_it_left_out(tmp_path):
-    words = f"--loss multi_direction --as test --for jax --out {tmp_path}"
-    given = CliRunner().invoke(command, words.split())
-    assert given.exit_code == 0
-    assert re.search(r"^multi_direction: \d+ of 76 cases; left out: 1 case with 131 rows, \d+ cases beyond 200 kB$",
-                     given.output, re.M)  # fmt: skip
