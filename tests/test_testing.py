@@ -65,6 +65,8 @@ def test_a_right_target_passes_every_check(target, check):
 
 
 def test_a_target_is_loaded_and_verified_once(monkeypatch, unexplained):
+    # What other tests have collected, and not run.
+    verification.stop_processes()
     verified, started = [], []
     verify_with, begin = verification.verify_with, ChildRunner._begin
     monkeypatch.setattr(verification, "verify_with", lambda *a, **k: verified.append(a[0]) or verify_with(*a, **k))

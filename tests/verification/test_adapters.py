@@ -121,10 +121,10 @@ RUNS = "this call runs, but gives other values than the reference"
 )
 def test_the_adapter_that_works_is_named_with_what_was_measured(target, call, measured):
     program = f"mine.py:{target}" if target == "Loss" else named(target)
-    report = verify(program, "nt_xent")
+    report = verify(program, "nt_xent", suite="quick")
     assert (report.exit_code, f'; {measured}: --call "{call}"' in report.reason) == (4, True), report.reason
     assert "such as" not in report.reason
-    done = verify(named(target), "nt_xent", call=call, suite="quick")
+    done = verify(named(target), "nt_xent", call=call, suite="quick", calls=0)
     assert done.verdict == ("value-only" if measured == AGREES else "differs")
 
 
@@ -283,11 +283,11 @@ def test_the_queue_that_a_module_has_as_a_buffer_is_replaced(tmp_path):
     ],
 )
 def test_one_sentence_solves_it(target, message):
-    assert message in verify(target, "nt_xent").reason
+    assert message in verify(target, "nt_xent", suite="quick").reason
 
 
 def test_constants_and_layers_that_a_target_has_by_itself_are_named():
-    reason = verify(lambda logits, target: 0.0, "balanced_softmax").reason
+    reason = verify(lambda logits, target: 0.0, "balanced_softmax", suite="quick").reason
     assert "let its constructor or its call take `class_counts`, or map" in reason
     words = layers(get_loss("cross_entropy").declaration, {"other_parameters": ["head.weight", "head.bias"]})
     assert "computes with head.weight, head.bias, which cross_entropy does not have" in words
@@ -314,7 +314,7 @@ def test_a_module_that_is_applied_to_its_parameters_is_handed_them_by_an_express
             raise ValueError
 
     call = "f.apply({'params': {'temperature': temperature}}, z1, z2)"
-    assert f'--call "{call}"' in verify(Applied, "nt_xent").reason
+    assert f'--call "{call}"' in verify(Applied, "nt_xent", suite="quick").reason
     assert verify(Applied, "nt_xent", call=call, suite="quick").verdict == "value-only"
 
 

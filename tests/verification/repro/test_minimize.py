@@ -170,7 +170,7 @@ def write_script(folder, text, name, **options):
     """The script of a target's smallest failure, as a file beside the target."""
     loss = get_loss(name).declaration
     with runner.in_process(text, loss, **options) as run:
-        known = failing(loss, run, **run.target.fixed)
+        known = failing(loss, run, 1, **run.target.fixed)
         source = script(run.target, *smallest(loss, run.target.fixed, run, first=known))
     (folder / "repro.py").write_text(source)
     return source
