@@ -9,6 +9,7 @@ from typing import Any
 from nceref.cases.corpus.corpus import corpus, evaluate
 from nceref.cases.corpus.files import given_inputs
 from nceref.cases.corpus.resizing import Resizing
+from nceref.cases.former_ids import current
 from nceref.cases.invariances import check_invariances
 from nceref.cases.judge import REFUSAL, judge
 from nceref.cases.records import Observation, Probe, Result
@@ -207,23 +208,31 @@ def probes_of(
     if request.recorded is not None:
         return request.recorded.probes
     dtype, contract, resizing = setup.dtype, setup.contract, sizes_of(request, setup)
-    probes = corpus(
-        request.loss,
-        request.settings,
-        suite="quick" if setup.brief else request.suite,
-        dtype=dtype,
-        seed=request.seed,
-        reduction=request.reduction,
-        algorithm=request.algorithm,
-        fixed=fixed,
-        forms=forms,
-        resizing=resizing,
-        most=most,
-    )
-    if request.inputs:
-        own = given_inputs(request.loss, request.inputs, request.settings, dtype, fixed)
+
+    def evaluated(only: frozenset[str]) -> tuple[Probe, ...]:
+        probes = corpus(
+            request.loss,
+            request.settings,
+            suite="quick" if setup.brief else request.suite,
+            dtype=dtype,
+            seed=request.seed,
+            reduction=request.reduction,
+            algorithm=request.algorithm,
+            fixed=fixed,
+            forms=forms,
+            resizing=resizing,
+            most=most,
+            only=only,
+        )
+        own = given_inputs(request.loss, request.inputs, request.settings, dtype, fixed) if request.inputs else ()
         how = (dtype, request.reduction, request.algorithm)
-        probes += tuple(evaluate(request.loss, inputs, *how, id, forms=forms) for id, inputs in own)
+        return (*probes, *(evaluate(request.loss, inputs, *how, id, forms=forms) for id, inputs in own))
+
+    few = frozenset(map(current, request.cases))
+    probes = evaluated(few)
+    if few - {p.id for p in probes}:
+        # One that there is not: which there are is said, or one of them takes its place.
+        probes = evaluated(frozenset())
     ids = [p.id for p in probes]
     wanted_ids = request.cases
     if setup.brief and wanted_ids:

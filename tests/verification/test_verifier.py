@@ -11,6 +11,7 @@ from slow import partly_slow
 from sweep import sweep
 
 import nceref
+from nceref.cases.corpus import corpus
 from nceref.tolerance import Bounds
 from nceref.verification import target_run
 from nceref.verification.report import VerificationError
@@ -80,6 +81,14 @@ def test_the_intended_convention_is_the_reference():
     for target in (plain.info_nce, plain.with_a_floor):
         report = verify_with(target, normalize="none", training=False, **QUICK)
         assert report.diagnosis[0].id == "rows-normalized"
+
+
+def test_of_chosen_cases_alone_the_reference_is_computed(monkeypatch):
+    seen, evaluate = [], corpus.evaluate
+    monkeypatch.setattr(corpus, "evaluate", lambda *given, **more: seen.append(given[5]) or evaluate(*given, **more))
+    chosen = ("designed-0.07", "n17-0.04")
+    report = nceref.verify(plain.info_nce, case=chosen, seed=77, **QUICK)
+    assert {*seen} == {r.case for r in report.results} == {*chosen}
 
 
 def test_a_class_gets_the_temperature_of_the_case_or_the_one_it_is_made_with():

@@ -5,7 +5,7 @@ numbers of the format of the run, and the reference is the exact loss of these n
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
@@ -44,6 +44,7 @@ def corpus(
     forms: Mapping[str, str] | None = None,
     resizing: Resizing | None = None,
     most: int = 0,
+    only: Collection[str] = (),
 ) -> tuple[Probe, ...]:
     """All probes of a suite, in a fixed order, the one that discriminates most first.
 
@@ -56,7 +57,7 @@ def corpus(
     `fixed` has scalars that can only have one value, because the target was made with it; they are not rounded. `forms`
     has the parametrizations by scalar of a target that holds it: the parameter is rounded there, and not the scalar.
     `resizing` has sizes for all cases, in place of those of the suite. Only the first `most` probes are evaluated; 0:
-    all.
+    all. Or only those with the ids of `only`, as far as there are such; empty: all.
 
     Arrays in the result are read-only and shared between calls. Raises `InputError` for a suite, format, reduction,
     setting or scalar that does not exist.
@@ -68,6 +69,8 @@ def corpus(
     given = {n: ... if n in arrays and x is not None and not isinstance(x, str) else x for n, x in settings.items()}
     by_name = _sorted(fixed), _sorted(forms or {})
     how = (loss, _sorted(given), suite, dtype, seed, reduction, algorithm, *by_name, resizing or NO_RESIZING)
+    if only:
+        return _chosen_probes(frozenset(only), *how)
     return _first_probes(most, *how) if most else _probes(*how)
 
 
@@ -75,6 +78,11 @@ def corpus(
 @lru_cache(maxsize=64)
 def _probes(*how: Any) -> tuple[Probe, ...]:
     return tuple(_evaluated(*how))
+
+
+@lru_cache(maxsize=64)
+def _chosen_probes(only: frozenset[str], *how: Any) -> tuple[Probe, ...]:
+    return tuple(_evaluated(*how, only=only))
 
 
 # A few each: of every loss with every setting of its own.
@@ -94,9 +102,12 @@ def _evaluated(
     fixed: tuple[tuple[str, float], ...],
     forms: tuple[tuple[str, str], ...] = (),
     resizing: Resizing = NO_RESIZING,
+    *,
+    only: Collection[str] = (),
 ) -> Iterator[Probe]:
     made = designed_inputs(loss, dict(settings), suite, dtype, seed, dict(fixed), dict(forms), resizing)
-    probes = (evaluate(loss, inputs, dtype, reduction, algorithm, name, forms=dict(forms)) for name, inputs in made)
+    chosen = ((name, inputs) for name, inputs in made if not only or name in only)
+    probes = (evaluate(loss, inputs, dtype, reduction, algorithm, name, forms=dict(forms)) for name, inputs in chosen)
     return (probe for probe in probes if _has_meaning(probe))
 
 
