@@ -89,6 +89,8 @@ def test_of_chosen_cases_alone_the_reference_is_computed(monkeypatch):
     chosen = ("designed-0.07", "n17-0.04")
     report = nceref.verify(plain.info_nce, case=chosen, seed=77, **QUICK)
     assert {*seen} == {r.case for r in report.results} == {*chosen}
+    with pytest.raises(nceref.InputError, match=r"no case named 'designed-0\.33'; did you mean 'designed-0\.3'"):
+        nceref.verify(plain.info_nce, case=("designed-0.07", "designed-0.33"), **QUICK)
 
 
 def test_a_class_gets_the_temperature_of_the_case_or_the_one_it_is_made_with():
