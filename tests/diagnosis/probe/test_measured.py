@@ -57,11 +57,11 @@ def without_a_number(queries, keys, temperature):
     return np.nan
 
 
-UNCONFIRMED = (slightly_curved, another_one_for_more_than_eight, plain, random, without_a_number)
+UNCONFIRMED = (slightly_curved, another_one_for_more_than_eight, random, plain, without_a_number)
 
 
 @pytest.mark.parametrize(
-    "program", partly_slow(UNCONFIRMED, UNCONFIRMED[-3:].__contains__, "everything is tried before nothing is said")
+    "program", partly_slow(UNCONFIRMED, UNCONFIRMED[-2:].__contains__, "everything is tried before nothing is said")
 )
 def test_what_was_not_confirmed_is_not_said(program):
     assert formula_of(program) is None
