@@ -7,7 +7,6 @@ from nceref.diagnosis.dense.forms import batches, form_of
 from nceref.diagnosis.fresh import GENERAL, MORE, FreshCalls, Site, Template, fresh_inputs
 from nceref.diagnosis.probe.composed import EFFORT, FormulaSearch, target_call
 from nceref.diagnosis.probe.composition import Composition, Lines
-from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.output.limits import digits_of
 from nceref.output.words import counted
 from nceref.spec import Scalar
@@ -95,8 +94,7 @@ def confirmed(fresh: FreshCalls, formula: Composition) -> Trial | None:
         call, probe = target_call(observed), observed.probe
         if call is None:
             return None
-        if probe.dtype != "float64":
-            within = max(within, _COARSE * FORMATS[probe.dtype].storage.u)
+        within = max(_WITHIN, _COARSE * FORMATS[probe.dtype].storage.u)
         size = max(1.0, abs(call.y))
         distance = abs(formula.value(call) - call.y) / size
         # NaN is no prediction.
@@ -105,12 +103,10 @@ def confirmed(fresh: FreshCalls, formula: Composition) -> Trial | None:
         off = max(off, distance)
         reference_off = max(reference_off, abs(call.reference - call.y) / size)
         sizes.append(int(call.symbols["N"]))
-        temperatures += [float(probe.inputs[name]) ** -power for name, power in INVERSE_TEMPERATURES.items()
-                         if name in probe.inputs]  # fmt: skip
+        temperatures.append(1 / call.directions[0].scale)
     if len(sizes) < _FEWEST or reference_off < _APART * within:
         return None
-    between = (min(temperatures, default=1.0), max(temperatures, default=1.0))
-    return Trial(len(sizes), off, reference_off, (min(sizes), max(sizes)), between)
+    return Trial(len(sizes), off, reference_off, (min(sizes), max(sizes)), (min(temperatures), max(temperatures)))
 
 
 def _diagnosis(fresh: FreshCalls, trial: Trial, shown: Lines) -> Diagnosis:

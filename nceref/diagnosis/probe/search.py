@@ -607,8 +607,8 @@ def _lasts(
         fits = np.hstack(near)
         for at in map(int, np.flatnonzero(np.any(fits, axis=1))):
             n, c = ways[part][at]
-            own = c if call.stages[k].ways[n].constant else beside
-            taken = has or bool(call.stages[k].ways[n].constant)
+            numbered = call.has_constant(k, ways[part][at])
+            own, taken = c if numbered else beside, has or numbered
             found = [ends[end] for end in map(int, np.flatnonzero(fits[at]))]
             # One constant at most.
             yield n, c, [(end, own if taken else c) for end, c in found if not (taken and last.ways[end].constant)]
