@@ -259,8 +259,8 @@ def test_a_failing_process_is_refused_with_its_reason():
 def test_the_same_array_library_agrees_with_the_cpu():
     strict = pytest.importorskip("array_api_strict", reason="needs the test extra")
     there = Place("strict", "array_api_strict", strict.asarray, np.asarray)
-    measured = list(device.agreement(there, ["clip"], ["float32", "float64"], lambda line: None))
-    assert [row["loss"] for row in measured] == ["clip", "clip"]
+    measured = list(device.agreement(there, ["clip", "supcon_out"], ["float32", "float64"], lambda line: None))
+    assert [row["loss"] for row in measured] == ["clip", "clip", "supcon_out", "supcon_out"]
     assert all(row["agrees"] and row["cases"] > 0 for row in measured)
 
 

@@ -213,6 +213,7 @@ def test_random_rows_read_chance_on_average_and_scatter_as_is_said(name):
 def test_scatter_of_a_large_batch_comes_from_a_smaller_one(monkeypatch):
     cases = {
         "nt_xent": {"n": 32, "dim": 8, "temperature": 0.1},
+        "supcon_out": {"n": 64, "dim": 8, "temperature": 0.1, "classes": 4},
         "moco": {"n": 64, "dim": 8, "temperature": 0.1, "queue": 8},
     }
     whole = {name: spread(name, given) for name, given in cases.items()}

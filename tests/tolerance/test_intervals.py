@@ -45,7 +45,7 @@ def test_every_point_of_the_box_is_inside(loss_name, width, temperature):
             rows, slopes = analysis.moved_by(spread)
             # Both are rounded, where an exact number was to be compared with a rounded one.
             rows = rows + analysis.own_rounding()
-            for trial in range(4):
+            for trial in range(6):
                 moves = {name: rng.uniform(-1, 1, x.shape) if trial % 3 else rng.choice([-1, 1], x.shape)
                          for name, x in spread.items()}  # fmt: skip
                 # The mass of a set of positives is exact.

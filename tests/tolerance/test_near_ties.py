@@ -10,7 +10,7 @@ from nceref.tolerance import backward, bounds, forward
 
 EXCHANGED = (21, 77, 139, 175, 193, 201)
 """Batches in which one more rounding exchanges candidates at the border of what is kept."""
-BATCHES = sorted({*range(25), *EXCHANGED})
+BATCHES = sorted({*range(80), *EXCHANGED})
 
 
 def answers(monkeypatch, seeds):
