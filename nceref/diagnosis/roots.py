@@ -32,6 +32,7 @@ class Solver:
         self.grid, self.room, self.near, self.points = [float(x) for x in grid], room, near, points
         self.gap = cache(f)
         self._whole = whole
+        self._between = cache(self._root_between)
 
     @cached_property
     def gaps(self) -> Any:
@@ -43,7 +44,8 @@ class Solver:
         for k in np.flatnonzero(self._on_points):
             yield self.grid[k]
         for k in np.flatnonzero(self._crossings):
-            yield from self._between(int(k))
+            if (root := self._between(int(k))) is not None:
+                yield root
 
     def nearest(self, c: float) -> float | None:
         """A number itself where it is a root, or the root that is nearest."""
@@ -55,8 +57,9 @@ class Solver:
         for far, k in sorted(places):
             if best is not None and far > abs(best - c):
                 break
-            for root in (*(self.grid[at] for at in (k, k + 1) if self._on_points[at]), *self._between(k)):
-                best = root if best is None or abs(root - c) < abs(best - c) else best
+            for root in (*(self.grid[at] for at in (k, k + 1) if self._on_points[at]), self._between(k)):
+                if root is not None and (best is None or abs(root - c) < abs(best - c)):
+                    best = root
         return best
 
     @cached_property
@@ -70,13 +73,12 @@ class Solver:
         with np.errstate(over="ignore", invalid="ignore"):
             return np.isfinite(low) & np.isfinite(high) & (low * high <= 0) & (low != high)
 
-    def _between(self, k: int) -> Iterator[float]:
+    def _root_between(self, k: int) -> float | None:
         """The root between two points of the grid."""
-        if self._crossings[k]:
-            (a, b), (fa, fb) = self.grid[k : k + 2], self.gaps[k : k + 2].tolist()
-            root = _root(self.gap, a, b, fa, fb, self.room, self.near * self.room)
-            if root is not None:
-                yield root
+        if not self._crossings[k]:
+            return None
+        (a, b), (fa, fb) = self.grid[k : k + 2], self.gaps[k : k + 2].tolist()
+        return _root(self.gap, a, b, fa, fb, self.room, self.near * self.room)
 
 
 def _root(
