@@ -1,9 +1,10 @@
 """Verdicts, ids, exit codes and counts of the verifier, compared with stored ones.
 
-``python -m tools.snapshot`` judges the programs of both catalogues, ``packages`` the released packages that are
-installed, ``--share 31`` one in 31, ``--write`` stores what it measured. Facts stand in ``tests/data/snapshot.jsonl``
-and sentences in ``tests/data/snapshot-sentences.jsonl``, so that a change of words is a change of the second file
-alone. Outcomes of hostile targets stand in ``tests/data/hostile.jsonl``, which their tests compare.
+``python -m tools.snapshot`` judges the programs of the catalogues that NumPy runs, ``packages`` the released packages
+that are installed, ``--share 31`` one in 31, ``--write`` stores what it measured. Facts stand in
+``tests/data/snapshot.jsonl`` and sentences in ``tests/data/snapshot-sentences.jsonl``, so that a change of words is a
+change of the second file alone. Outcomes of hostile targets stand in ``tests/data/hostile.jsonl``, which their tests
+compare.
 """
 
 import json
@@ -16,7 +17,7 @@ from typing import Any
 
 import click
 
-from mutants.bug import target
+from mutants.bug import Program, target
 from mutants.score import intended, jobs, programs
 from nceref.engine.processes import in_processes
 from nceref.engine.settings import process_count
@@ -55,13 +56,21 @@ _OPTIONS: tuple[dict[str, Any], ...] = (
 """Options of `nceref.verify` that change what is judged or how far a search goes, tried on each of the programs."""
 
 
+_CATALOGUES = ("known", "independent", "gradients")
+
+
+def _of(catalogue: str) -> dict[str, Program]:
+    """Programs of a catalogue that NumPy runs."""
+    return {name: one for name, one in programs(catalogue).items() if one.framework in ("", "numpy")}
+
+
 @cache
 def _programs() -> dict[str, tuple[str, dict[str, Any]]]:
     """Calls of `nceref.verify` by name: the id of a program, and options."""
     formats = {
         f"{name} {dtype}": (name, {"dtype": dtype, "suite": "quick"})
-        for catalogue in ("known", "independent")
-        for name, dtype in jobs(catalogue=catalogue)
+        for catalogue in _CATALOGUES
+        for name, dtype in jobs([one.id for one in _of(catalogue).values()], catalogue=catalogue)
     }
     options = {
         f"{name} {json.dumps(given)}": (name, {"suite": "quick", **given}) for name in _PROGRAMS for given in _OPTIONS
@@ -70,8 +79,8 @@ def _programs() -> dict[str, tuple[str, dict[str, Any]]]:
 
 
 def _of_program(name: str) -> Report:
-    known = {**programs(), **programs("independent")}
-    program, options = known[_programs()[name][0]], _programs()[name][1]
+    id, options = _programs()[name]
+    program = next(known[id] for known in map(_of, _CATALOGUES) if id in known)
     # As the score does: a search may only use what the author meant.
     return verify(target(program), program.loss, framework="numpy", **{**options, **intended(program)})
 
@@ -136,9 +145,9 @@ def stored(path: Path) -> dict[str, dict[str, Any]]:
 
 def differences(before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
     """Lines that say what of a call is no longer what was stored."""
-    for key in now:
-        if before.get(key) != now[key]:
-            yield f"{now['call']}: {key}\n  stored   {before.get(key)}\n  measured {now[key]}"
+    for key in before | now:
+        if before.get(key) != now.get(key):
+            yield f"{now['call']}: {key}\n  stored   {before.get(key)}\n  measured {now.get(key)}"
 
 
 @click.command(help=__doc__)
@@ -163,6 +172,7 @@ def main(kind: str, share: int, sentences: bool, write: bool) -> None:
     facts, words = stored(FACTS), stored(SENTENCES)
     changed = [line for one, _ in both for line in differences(facts.get(one["call"], {}), one)]
     changed += [line for _, one in both if sentences for line in differences(words.get(one["call"], {}), one)]
+    changed += [f"{name}: stored, but no call any more" for name in facts.keys() - {*chain(*known.values())}]
     for line in changed:
         click.echo(line)
     click.echo(f"{len(both)} calls compared, {len(changed)} differences")

@@ -12,6 +12,7 @@ from nceref.diagnosis.case import FACTORS, CaseAnalysis
 from nceref.diagnosis.dense import forms
 from nceref.diagnosis.dense.temperatures import temperature
 from nceref.diagnosis.explanation import GRADIENT_AXES
+from nceref.diagnosis.expressions import Product, written
 from nceref.diagnosis.features import parts_of_rows
 from nceref.diagnosis.options import Option
 from nceref.diagnosis.simple_numbers import recognized
@@ -54,12 +55,7 @@ class Factor:
         return np.where(parts_of_rows(n).get(self.rows, np.zeros(n, dtype=bool)), factor, 1.0)
 
     def __str__(self) -> str:
-        number, _, divisor = recognized(self.constant)[1].partition("/")
-        above = [_power(symbol, power) for symbol, power in self.powers if power > 0]
-        below = [divisor] * bool(divisor) + [_power(symbol, -power) for symbol, power in self.powers if power < 0]
-        over = f"{' '.join(([number] if number != '1' or not above else []) + above)}"
-        under = " ".join(below) if len(below) < 2 else f"({' '.join(below)})"
-        return f"{over}/{under}" if under else over
+        return written((Product(recognized(self.constant)[0], self.powers),))
 
     @property
     def inverse(self) -> "Factor":
@@ -76,16 +72,12 @@ def lengths(x: Any) -> Any:
     return np.sqrt(np.sum(np.asarray(x) ** 2, axis=-1))
 
 
-def _power(symbol: str, power: float) -> str:
-    return symbol if power == 1 else f"sqrt({symbol})" if power == 0.5 else f"{symbol}^{power:g}"
-
-
 def quantities(analysis: CaseAnalysis) -> dict[str, float]:
     """Numbers of a case that a factor may be made of, by symbol."""
     n = analysis.samples
     scalars = {name: analysis.inputs[name] for name in INVERSE_TEMPERATURES if name in analysis.inputs}
     symbols = {"T" if name == "temperature" else "S": float(x) for name, x in scalars.items()}
-    return {**symbols, "N": n, "(N - 1)": max(n - 1, 1), "(2N - 1)": 2 * n - 1, "(2N - 2)": max(2 * n - 2, 1)}
+    return {**symbols, "N": n, "N - 1": max(n - 1, 1), "2N - 1": 2 * n - 1, "2N - 2": max(2 * n - 2, 1)}
 
 
 @dataclass(frozen=True, eq=False)

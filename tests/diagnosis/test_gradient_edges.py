@@ -17,6 +17,7 @@ from diagnosis.gradient_programs import (
 from slow import partly_slow
 
 from nceref.diagnosis.diagnose import diagnose
+from nceref.diagnosis.expressions import Product, written
 from nceref.diagnosis.fresh import fresh_calls
 from nceref.diagnosis.gradient_fit import Factor
 from nceref.diagnosis.tape import detached, recorded
@@ -214,4 +215,10 @@ def test_a_factor_is_written_as_an_expression():
     assert str(Factor(0.5)) == "1/2"
     assert str(Factor(2.0, (("N", 1.0),))) == "2 N"
     assert str(Factor(1.0, (("T", -1.0),))) == "1/T"
-    assert str(Factor(-1.0, (("T", 2.0), ("N", -1.0)))) == "-1 T^2/N"
+    assert str(Factor(-1.0, (("T", 2.0), ("N", -1.0)))) == "-T^2/N"
+
+
+def test_a_sum_beside_anything_else_stands_in_parentheses():
+    sums = {(2.0, 1.0): "2 (N - 1)", (1 / 3, 1.0): "(N - 1)/3", (-1.0, -1.0): "-1/(N - 1)", (1.0, 2.0): "(N - 1)^2"}
+    for (number, power), text in {**sums, (1.0, 1.0): "N - 1"}.items():
+        assert written((Product(number, (("N - 1", power),)),)) == text

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nceref.diagnosis.dense.ways.way import Stage
-from nceref.diagnosis.probe.expressions import Expression, Product, value_of, written
+from nceref.diagnosis.expressions import Expression, Product, value_of, written
 from nceref.diagnosis.probe.search import Replacement, TargetCall
 
 MARK = "<<", ">>"

@@ -12,7 +12,7 @@ import numpy as np
 
 from nceref.diagnosis.dense.batch import DenseBatch, by_row
 from nceref.diagnosis.dense.ways.way import INTEGER, REAL, Stage, Way
-from nceref.diagnosis.probe.expressions import Expression, Product, expression_of, has_expression, value_of
+from nceref.diagnosis.expressions import Expression, Product, expression_of, has_expression, value_of
 from nceref.diagnosis.roots import Solver
 
 INTEGERS = (*range(1, 11), 16, 32, 64, 128)

@@ -11,10 +11,10 @@ import nceref
 from nceref.cases.records import Outcome
 from nceref.diagnosis.dense.forms import batches, stages
 from nceref.diagnosis.dense.ways.way import REAL, Stage, Way
+from nceref.diagnosis.expressions import Product, expression_of, has_expression
 from nceref.diagnosis.fresh import fresh_inputs
 from nceref.diagnosis.probe.composed import SEARCHED
 from nceref.diagnosis.probe.composition import lines
-from nceref.diagnosis.probe.expressions import Product, expression_of, has_expression
 from nceref.diagnosis.probe.search import Replacement, TargetCall
 from nceref.engine.bound_loss import bound_loss
 

@@ -61,11 +61,11 @@ def joined(factors: "Factors", more: "Factors") -> "Factors":
     return tuple(sorted(((n, p) for n, p in powers.items() if p), key=lambda x: _rank(x[0])))
 
 
-_COMPOUND = re.compile(r"[ (]")
+_COMPOUND, _SUM = re.compile(r"[ (]"), re.compile(r" [+-] ")
 
 
 def written(expression: Expression) -> str:
-    """An expression in plain text: ``3/N``, ``-2/(2N - 1)``, ``1/T + log N``; ``0`` for no term."""
+    """An expression in plain text: ``3/N``, ``-2/(2N - 1)``, ``2 (N - 1)``, ``1/T + log N``; ``0`` for no term."""
     out = ""
     for term in expression:
         text = _term(term)
@@ -86,7 +86,8 @@ def _term(term: Product) -> str:
         if isinstance(name, Exponential):
             top.append(f"e^({written(scaled(name.of, power))})")
             continue
-        (top if power > 0 else bottom).append(_power(name, abs(power), len(term.factors) > 1 or power < 0))
+        beside = len(term.factors) > 1 or power < 0 or (term.number * power != 1 and _SUM.search(name))
+        (top if power > 0 else bottom).append(_power(name, abs(power), bool(beside)))
     over, under = " ".join(top) or "1", " ".join(bottom)
     compound = len(bottom) > 1 or (_COMPOUND.search(under) and not under.endswith(")"))
     return sign + (f"{over}/{f'({under})' if compound else under}" if under else over)
