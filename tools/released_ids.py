@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import nceref
-from nceref.cases.corpus.geometries import sites
+from nceref.cases.corpus.geometries import specs
 from nceref.cases.invariances import INVARIANCES
 from nceref.diagnosis.conventions import CONVENTIONS
 from nceref.losses import all_losses
@@ -22,7 +22,7 @@ def present() -> dict[str, list[str]]:
     """Ids of conventions, cases and quantities."""
     inputs = {parameter.name for loss in all_losses().values() for parameter in loss.declaration.parameters}
     quantities = {"value", *(f"grad.{name}" for name in inputs), *(f"mode.{name}" for name in MODES)}
-    cases = {id for name, _, temperature, _ in sites("full") for id in (name, f"{name}-{temperature:g}")}
+    cases = {id for name, _, temperature, _ in specs("full") for id in (name, f"{name}-{temperature:g}")}
     return {
         "conventions": sorted(CONVENTIONS),
         "cases": sorted(cases),

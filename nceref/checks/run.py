@@ -107,10 +107,10 @@ def compare(loss: Loss, case: Case, dtype: Any, truth: dict[str, Any] | None = N
     sizes = {name: float(np.max(np.abs(right))) for name, (_, right, _) in pairs.items()}
     room = 4096 * float(np.finfo(dtype).eps)
     allowed_errors = {name: bound for name, (_, _, bound) in pairs.items()}
-    sharp = [name for name in pairs if np.max(allowed_errors[name]) <= room * sizes[name]]
+    precise = [name for name in pairs if np.max(allowed_errors[name]) <= room * sizes[name]]
     worst = max(of_bound, key=lambda name: of_bound[name])
     relative, guaranteed = (
-        max((float(np.max(x[name])) / sizes[name] for name in sharp), default=0.0) for x in (errors, allowed_errors)
+        max((float(np.max(x[name])) / sizes[name] for name in precise), default=0.0) for x in (errors, allowed_errors)
     )
     return FormulaComparison(relative, guaranteed, of_bound[worst], worst)
 

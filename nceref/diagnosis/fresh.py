@@ -31,8 +31,8 @@ _SEED = 20_011
 
 
 @dataclass(frozen=True)
-class Site:
-    """The place of the rows of a fresh call.
+class InputSpec:
+    """The inputs of a fresh call: where its rows lie, how many there are, and the temperature.
 
     Attributes
     ----------
@@ -59,31 +59,31 @@ class Site:
 
 
 GENERAL = (
-    Site("designed", 0.2, (6, 7, 3, 6, 5, 2)),
-    Site("designed", 0.55, (9, 4, 4, 5, 8, 3), odd=True),
-    Site("designed", 0.13, (18, 10, 6, 9, 7, 2)),
-    Site("aligned", 0.16, (4, 9, 2, 3, 5, 3)),
+    InputSpec("designed", 0.2, (6, 7, 3, 6, 5, 2)),
+    InputSpec("designed", 0.55, (9, 4, 4, 5, 8, 3), odd=True),
+    InputSpec("designed", 0.13, (18, 10, 6, 9, 7, 2)),
+    InputSpec("aligned", 0.16, (4, 9, 2, 3, 5, 3)),
 )
 """On these every explanation is tried: N and D of both parities, N above 16, labels that are not balanced."""
 MORE = (
-    Site("designed", 0.35, (8, 9, 3, 8, 6, 3)),
-    Site("designed", 0.09, (13, 6, 5, 11, 10, 2), odd=True),
-    Site("opposed", 0.25, (7, 8, 3, 4, 7, 2)),
-    Site("designed", 0.8, (20, 5, 7, 13, 11, 2)),
+    InputSpec("designed", 0.35, (8, 9, 3, 8, 6, 3)),
+    InputSpec("designed", 0.09, (13, 6, 5, 11, 10, 2), odd=True),
+    InputSpec("opposed", 0.25, (7, 8, 3, 4, 7, 2)),
+    InputSpec("designed", 0.8, (20, 5, 7, 13, 11, 2)),
 )
 """For what is looked for again after these calls have refuted the first explanations."""
 TELLING = (
-    Site("designed", 0.04, (6, 9, 3, 7, 6, 2)),
-    Site("aligned", 0.022, (8, 6, 3, 5, 8, 2)),
-    Site("opposed", 0.03, (6, 5, 3, 6, 4, 2)),
-    Site("designed", 2.5, (10, 7, 4, 8, 9, 3)),
-    Site("separated", 0.05, (4, 6, 2, 3, 6, 2)),
-    Site("designed", 0.0045, (7, 6, 3, 4, 5, 2)),
-    Site("aligned", 0.0015, (5, 8, 2, 4, 6, 2)),
-    Site("opposed", 0.0013, (6, 4, 3, 5, 5, 2)),
-    Site("antipodal", 0.4, (6, 8, 3, 4, 6, 2)),
-    Site("collapsed", 0.45, (7, 5, 3, 6, 8, 2)),
-    Site("lonely", 0.24, (8, 5, 3, 6, 5, 2)),
+    InputSpec("designed", 0.04, (6, 9, 3, 7, 6, 2)),
+    InputSpec("aligned", 0.022, (8, 6, 3, 5, 8, 2)),
+    InputSpec("opposed", 0.03, (6, 5, 3, 6, 4, 2)),
+    InputSpec("designed", 2.5, (10, 7, 4, 8, 9, 3)),
+    InputSpec("separated", 0.05, (4, 6, 2, 3, 6, 2)),
+    InputSpec("designed", 0.0045, (7, 6, 3, 4, 5, 2)),
+    InputSpec("aligned", 0.0015, (5, 8, 2, 4, 6, 2)),
+    InputSpec("opposed", 0.0013, (6, 4, 3, 5, 5, 2)),
+    InputSpec("antipodal", 0.4, (6, 8, 3, 4, 6, 2)),
+    InputSpec("collapsed", 0.45, (7, 5, 3, 6, 8, 2)),
+    InputSpec("lonely", 0.24, (8, 5, 3, 6, 5, 2)),
 )
 """Out of these come the calls on which two explanations differ most."""
 
@@ -144,10 +144,10 @@ def template(probes: Iterable[Probe], algorithm: str = "textbook", resizing: Res
 
 # The same for all targets of a loss: enough for the losses of a score.
 @lru_cache(maxsize=1024)
-def fresh_probe(like: Template, site: Site) -> Probe | None:
-    """A probe at a site; None where the loss has no number there."""
-    inputs = fresh_inputs(like, site)
-    return None if inputs is None else judged(like, inputs, f"fresh-{site.geometry}-{site.temperature:g}")
+def fresh_probe(like: Template, spec: InputSpec) -> Probe | None:
+    """A probe with such inputs; None where the loss has no number there."""
+    inputs = fresh_inputs(like, spec)
+    return None if inputs is None else judged(like, inputs, f"fresh-{spec.geometry}-{spec.temperature:g}")
 
 
 def judged(like: Template, inputs: Mapping[str, Any], id: str) -> Probe | None:
@@ -169,19 +169,19 @@ def _exact(x: Any, dtype: str, form: str) -> Any:
     return representable(form, x, dtype) if form and isinstance(x, float) else rounded(x, dtype)
 
 
-def fresh_inputs(like: Template, site: Site) -> dict[str, Any] | None:
-    """Arguments at a site; None for a loss that cannot stand there."""
-    rng = np.random.default_rng([_SEED, *site.sizes, round(1e4 * site.temperature)])
+def fresh_inputs(like: Template, spec: InputSpec) -> dict[str, Any] | None:
+    """Arguments of such inputs; None for a loss that has none."""
+    rng = np.random.default_rng([_SEED, *spec.sizes, round(1e4 * spec.temperature)])
     declared = {p.name: p for p in like.loss.parameters}
-    if site.geometry == "lonely" and not any(isinstance(declared[name], Labels) for name, _ in like.arrays):
+    if spec.geometry == "lonely" and not any(isinstance(declared[name], Labels) for name, _ in like.arrays):
         return None
     variant = {**dict(like.constants), **{name: _requested(declared[name], axes) for name, axes in like.arrays}}
-    rows, _, extra = (_OWN if site.geometry in _OWN else PLACES)[site.geometry]
-    place = like.resizing.place((rows, {}, extra), site.by_letter)
-    inputs = arguments(like.loss, place, variant, site.temperature, site.by_letter, rng, np.float64)
-    inputs |= dict(like.constants) | _scalars(like, site)
+    rows, _, extra = (_OWN if spec.geometry in _OWN else PLACES)[spec.geometry]
+    place = like.resizing.place((rows, {}, extra), spec.by_letter)
+    inputs = arguments(like.loss, place, variant, spec.temperature, spec.by_letter, rng, np.float64)
+    inputs |= dict(like.constants) | _scalars(like, spec)
     for name, _ in like.arrays:
-        inputs[name] = _array(declared[name], inputs[name], site, rng)
+        inputs[name] = _array(declared[name], inputs[name], spec, rng)
     if dict(like.constants).get("normalize") == "none":
         embeddings = [p.name for p in declared.values() if isinstance(p, Array) and p.embedding and p.name in inputs]
         shrunk = {**inputs, **{name: short(inputs[name]) for name in embeddings}}
@@ -213,27 +213,27 @@ def _requested(p: Any, axes: int) -> Any:
     return "views" if views else ...
 
 
-def _scalars(like: Template, site: Site) -> dict[str, float]:
-    """The temperature of the site; other scalars within the range that the corpus has."""
+def _scalars(like: Template, spec: InputSpec) -> dict[str, float]:
+    """The temperature of the inputs; other scalars within the range that the corpus has."""
     out = {}
     for place, (name, low, high) in enumerate(like.ranges):
         if name in INVERSE_TEMPERATURES:
-            out[name] = at_temperature(name, site.temperature)
+            out[name] = at_temperature(name, spec.temperature)
         else:
-            share = (0.3 + 0.37 * place + 0.61 * site.sizes[0]) % 1
+            share = (0.3 + 0.37 * place + 0.61 * spec.sizes[0]) % 1
             out[name] = round((low + share * (high - low)) * 64) / 64
     return out
 
 
-def _array(p: Any, x: Any, site: Site, rng: np.random.Generator) -> Any:
+def _array(p: Any, x: Any, spec: InputSpec, rng: np.random.Generator) -> Any:
     if isinstance(p, Array) and p.like == "prior":
         prior = 0.5 ** (1.0 + rng.permutation(len(x)))
         return prior + (1 - np.sum(prior)) / len(x)
-    if site.odd and isinstance(p, Labels) and p.name != "target" and len(x) >= 4:
+    if spec.odd and isinstance(p, Labels) and p.name != "target" and len(x) >= 4:
         # Two thirds of one class, at least two of the other.
         other = np.max(x) if np.max(x) != x[0] else np.min(x)
         return rng.permutation(np.where(np.arange(len(x)) < max(2, len(x) // 3), other, x[0]))
-    if site.odd and isinstance(p, Array) and p.embedding:
+    if spec.odd and isinstance(p, Array) and p.embedding:
         return x * 10.0 ** rng.uniform(-1, 1, (*x.shape[:-1], 1))
     return x
 
@@ -255,7 +255,7 @@ class FreshCalls:
     like: Template | None
     made: int = 0
     _over: bool = False
-    _known: dict[Site, Observation | None] = field(default_factory=dict)
+    _known: dict[InputSpec, Observation | None] = field(default_factory=dict)
 
     @property
     def possible(self) -> bool:
@@ -281,15 +281,15 @@ class FreshCalls:
         self._over = outcome.trouble == "hangs"
         return outcome
 
-    def at(self, sites: Iterable[Site]) -> list[Observation]:
-        """Answers of the target at some sites; those with trouble, and without a reference, are left out."""
-        return [one for site in sites if (one := self._at(site)) is not None]
+    def at(self, specs: Iterable[InputSpec]) -> list[Observation]:
+        """Answers of the target to some inputs; those with trouble, and without a reference, are left out."""
+        return [one for spec in specs if (one := self._at(spec)) is not None]
 
-    def _at(self, site: Site) -> Observation | None:
-        if site not in self._known:
-            probe = fresh_probe(self.like, site) if self.like is not None else None
-            self._known[site] = self.on(probe) if probe is not None else None
-        return self._known[site]
+    def _at(self, spec: InputSpec) -> Observation | None:
+        if spec not in self._known:
+            probe = fresh_probe(self.like, spec) if self.like is not None else None
+            self._known[spec] = self.on(probe) if probe is not None else None
+        return self._known[spec]
 
     def on(self, probe: Probe) -> Observation | None:
         """The observation of a probe; None where there is trouble or a value of another shape."""
@@ -298,12 +298,12 @@ class FreshCalls:
             return None
         return Observation(probe, outcome)
 
-    def probes(self, sites: Iterable[Site]) -> Iterator[tuple[Site, Probe]]:
-        """The probes of some sites that have a reference; nothing is called."""
-        for site in sites:
-            probe = fresh_probe(self.like, site) if self.like is not None and self.possible else None
+    def probes(self, specs: Iterable[InputSpec]) -> Iterator[tuple[InputSpec, Probe]]:
+        """The probes of some inputs that have a reference; nothing is called."""
+        for spec in specs:
+            probe = fresh_probe(self.like, spec) if self.like is not None and self.possible else None
             if probe is not None:
-                yield site, probe
+                yield spec, probe
 
 
 NO_CALLS = FreshCalls(None, None)

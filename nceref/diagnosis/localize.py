@@ -19,7 +19,7 @@ from nceref.diagnosis.dependence import (
     size_of,
 )
 from nceref.diagnosis.features import temperature_scalar
-from nceref.diagnosis.fresh import FreshCalls, Site, judged
+from nceref.diagnosis.fresh import FreshCalls, InputSpec, judged
 from nceref.diagnosis.gaps import diagnosis, listed, usable
 from nceref.diagnosis.readings import others, reading_of, settings
 from nceref.engine.parameters import INVERSE_TEMPERATURES, at_temperature
@@ -31,9 +31,9 @@ _CHUNKS = (2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128, 256, 512)
 """Blocks of which the rest may be lost."""
 _ROWS = 40
 """Samples of a call at which a part of the rows may show that is ignored."""
-_LARGE = Site("designed", 0.25, (_ROWS, 12, 6, 9, 7, 2))
-_ODD = Site("designed", 0.25, (23, 11, 6, 9, 7, 2))
-_WIDE = Site("designed", 0.25, (5, 130, 4, 5, 6, 2))
+_LARGE = InputSpec("designed", 0.25, (_ROWS, 12, 6, 9, 7, 2))
+_ODD = InputSpec("designed", 0.25, (23, 11, 6, 9, 7, 2))
+_WIDE = InputSpec("designed", 0.25, (5, 130, 4, 5, 6, 2))
 
 
 @dataclass(frozen=True)
@@ -108,9 +108,9 @@ def _without_tail(
 ) -> tuple[Diagnosis | None, str]:
     """The reference on the first rows or features, as a rule that all calls follow; else what was seen, in words."""
     remark = ""
-    for letter, sites in (("N", (_LARGE, _ODD)), ("D", (_WIDE, _LARGE))):
+    for letter, specs in (("N", (_LARGE, _ODD)), ("D", (_WIDE, _LARGE))):
         largest = sorted((o for o in wrong if size_of(o.probe, letter) <= 200), key=lambda o: -size_of(o.probe, letter))
-        fresh = [o for o in calls.at(sites) if is_wrong(o)]
+        fresh = [o for o in calls.at(specs) if is_wrong(o)]
         tails = [t for o in (*largest[:1], *fresh) if (t := ignored_tail(o, letter, calls)) is not None]
         if not tails:
             continue
@@ -267,13 +267,13 @@ def _fails_of(letter: str, calls: FreshCalls, size: int) -> bool | None:
     return _fails_at(sized(letter, size), calls)
 
 
-def sized(letter: str, size: int, temperature: float = 0.3) -> Site:
-    """A site of so many samples, or features."""
-    return Site("designed", temperature, (size, 8, 4, 6, 7, 2) if letter == "N" else (6, size, 4, 6, 7, 2))
+def sized(letter: str, size: int, temperature: float = 0.3) -> InputSpec:
+    """Inputs of so many samples, or features."""
+    return InputSpec("designed", temperature, (size, 8, 4, 6, 7, 2) if letter == "N" else (6, size, 4, 6, 7, 2))
 
 
-def _fails_at(site: Site, calls: FreshCalls) -> bool | None:
-    seen = calls.at([site])
+def _fails_at(spec: InputSpec, calls: FreshCalls) -> bool | None:
+    seen = calls.at([spec])
     return is_wrong(seen[0]) if seen else None
 
 

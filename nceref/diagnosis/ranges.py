@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nceref.cases.records import Observation, Probe
-from nceref.diagnosis.fresh import Site
+from nceref.diagnosis.fresh import InputSpec
 from nceref.engine.anatomy import roles
 from nceref.engine.entry_point import entry_point
 from nceref.engine.statistics import Sum
@@ -99,8 +99,8 @@ def _below(tops: Any, masked: Any, rows: Any) -> tuple[float, float]:
     return float(below), float(np.max(masked - tops + rows, where=there, initial=0.0))
 
 
-def range_sites(probe: Probe) -> tuple[Site, ...]:
-    """Sites at which each way of writing exponentials fails, or not, by itself.
+def range_sites(probe: Probe) -> tuple[InputSpec, ...]:
+    """Inputs at which each way of writing exponentials fails, or not, by itself.
 
     `probe`: one of the run; half formats are commonly computed with in float32 as well. Result: logits that are all
     large; for a softmax also such that are all far below 0, that differ by more than the range while each of them is
@@ -114,7 +114,7 @@ def range_sites(probe: Probe) -> tuple[Site, ...]:
         places = [("collapsed", 1.3), ("designed", 1.3)]
         if is_softmax(probe):
             places += [("apart", 1.4), ("opposed", 0.6), ("opposed", 0.35)]
-        out += [Site(geometry, float(f"{1 / (share * top):.3g}"), sizes) for geometry, share in places]
+        out += [InputSpec(geometry, float(f"{1 / (share * top):.3g}"), sizes) for geometry, share in places]
     return tuple(out)
 
 

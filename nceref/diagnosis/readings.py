@@ -16,7 +16,7 @@ import numpy as np
 from nceref.cases.corpus.corpus import evaluate
 from nceref.cases.records import Diagnosis, DiagnosisPart, Observation, Probe
 from nceref.diagnosis.dependence import is_wrong, shortened, size_of
-from nceref.diagnosis.fresh import FreshCalls, Site, Template, judged
+from nceref.diagnosis.fresh import FreshCalls, InputSpec, Template, judged
 from nceref.diagnosis.gaps import diagnosis, usable
 from nceref.output.words import out_of
 from nceref.spec import Array, Choice, Labels
@@ -28,7 +28,7 @@ MOST = 200
 """Samples of a case on which readings are tried: each takes several evaluations of the reference."""
 _SURPRISE = 16.0
 """How many times what is allowed the reference must be off on some case."""
-_SITES = (Site("designed", 0.25, (23, 11, 6, 9, 7, 2)), Site("designed", 0.3, (10, 5, 4, 6, 7, 2)))
+_SPECS = (InputSpec("designed", 0.25, (23, 11, 6, 9, 7, 2)), InputSpec("designed", 0.3, (10, 5, 4, 6, 7, 2)))
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def reading_of(seen: Sequence[Observation], calls: FreshCalls, readings: Reading
     ordered = [*wrong, *(o for o in small if o not in wrong)]
     for one in readings(like, wrong[0].probe):
         if all(one.fits(o) for o in ordered) and _surprises(one, wrong):
-            made = [o for o in calls.at([*_SITES, *(_of_size(n) for n in one.sizes)]) if np.isfinite(o.outcome.value)]
+            made = [o for o in calls.at([*_SPECS, *(_of_size(n) for n in one.sizes)]) if np.isfinite(o.outcome.value)]
             if any(map(is_wrong, made)) and all(one.fits(o) for o in made):
                 cases, fresh = (out_of(len(x), len(x), what) for x, what in ((small, "case"), (made, "fresh call")))
                 reading = DiagnosisPart(f"the value is {one.words}", f"on {cases} and {fresh}", "computes")
@@ -93,8 +93,8 @@ def reading_of(seen: Sequence[Observation], calls: FreshCalls, readings: Reading
     return None
 
 
-def _of_size(samples: int) -> Site:
-    return Site("designed", 0.3, (samples, 4, 4, 6, 7, 2))
+def _of_size(samples: int) -> InputSpec:
+    return InputSpec("designed", 0.3, (samples, 4, 4, 6, 7, 2))
 
 
 def _surprises(reading: ReferenceReading, wrong: Sequence[Observation]) -> bool:

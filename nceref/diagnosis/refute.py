@@ -10,7 +10,7 @@ from nceref.cases.records import Observation, Outcome, Probe
 from nceref.diagnosis.case import CaseAnalysis
 from nceref.diagnosis.explanation import Explanation, variant_value
 from nceref.diagnosis.features import samples, where
-from nceref.diagnosis.fresh import GENERAL, MORE, TELLING, FreshCalls, Site
+from nceref.diagnosis.fresh import GENERAL, MORE, TELLING, FreshCalls, InputSpec
 from nceref.diagnosis.gaps import VALUE, gaps, usable
 from nceref.diagnosis.gradients import gradients_hold
 from nceref.diagnosis.localize import size_edge, sized, threshold
@@ -93,9 +93,9 @@ def _beyond_a_size(right: Sequence[Observation], wrong: Sequence[Observation], c
     if edge is None or edge[2] > _LARGEST:
         return Tried(())
     letter, low, high = edge
-    sites = [sized(letter, high + more, t) for more, t in _BEYOND]
-    made = [o for o in calls.at(sites) if is_comparable(o)]
-    found = explanations(made[:-_PART], singly=True) if len(made) == len(sites) else ()
+    specs = [sized(letter, high + more, t) for more, t in _BEYOND]
+    made = [o for o in calls.at(specs) if is_comparable(o)]
+    found = explanations(made[:-_PART], singly=True) if len(made) == len(specs) else ()
     words = f"batches of {high} {_UNITS[letter]} and more (right up to {low})"
     kept = [
         replace(e, apart=words, of=len(wrong), fresh=_PART)
@@ -119,8 +119,8 @@ def _example(observation: Observation) -> str:
     return f"there yours is {float(gap.got.flat[0]):.6g}, the reference {float(gap.want.flat[0]):.6g}"
 
 
-def _tried(candidates: Sequence[Explanation], calls: FreshCalls, sites: Sequence[Site]) -> Tried:
-    made = calls.at(sites)
+def _tried(candidates: Sequence[Explanation], calls: FreshCalls, specs: Sequence[InputSpec]) -> Tried:
+    made = calls.at(specs)
     kept = [e for e in candidates if holds(e, made)]
     for explanation in tuple(kept):
         others = [e for e in kept if e is not explanation]
@@ -142,19 +142,19 @@ def holds(explanation: Explanation, observations: Sequence[Observation]) -> bool
     return values_hold(explanation, analyses) and gradients_hold(explanation, analyses)
 
 
-def _telling(explanation: Explanation, others: Sequence[Explanation], calls: FreshCalls) -> list[Site]:
-    """Sites on which the explanation differs most from the reference, and from each of the others."""
+def _telling(explanation: Explanation, others: Sequence[Explanation], calls: FreshCalls) -> list[InputSpec]:
+    """Inputs on which the explanation differs most from the reference, and from each of the others."""
     if not explanation.value_options:
         return list(TELLING[:EACH])
     from_reference, from_others = [], []
-    for site, probe in calls.probes(TELLING):
+    for spec, probe in calls.probes(TELLING):
         value, allowed = _predicted(explanation, probe)
         reference = np.atleast_1d(np.asarray(probe.value, dtype=np.float64)).ravel()
-        from_reference.append((_apart(value, reference, allowed), site))
-        from_others += [(_apart(value, _predicted(other, probe)[0], allowed), site) for other in others]
+        from_reference.append((_apart(value, reference, allowed), spec))
+        from_others += [(_apart(value, _predicted(other, probe)[0], allowed), spec) for other in others]
     by_distance = sorted(from_reference, key=lambda pair: -pair[0])[:EACH]
     by_distance += sorted(from_others, key=lambda pair: -pair[0])[: EACH - 1]
-    return list(dict.fromkeys(site for apart, site in by_distance if apart > 2))
+    return list(dict.fromkeys(spec for apart, spec in by_distance if apart > 2))
 
 
 def _predicted(explanation: Explanation, probe: Probe) -> tuple[Any, Any]:

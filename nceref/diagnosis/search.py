@@ -29,7 +29,7 @@ MOST = 3
 """Explanations that are returned."""
 SURPRISE = {0: 0.0, 1: 8.0, 2: 14.0, 3: 20.0}
 """Bits by which a fit must be surprising, by the number of conventions: there are 2^8 single ones, 2^14 pairs."""
-SHARP = 10.0
+BITS_OF_TWO = 10.0
 """Bits that the case that says most must have for two conventions at once to be looked for."""
 SEARCHED, MOST_ENTRIES = 8, 5000
 """Cases, and numbers in each, that are searched where sizes that were asked for make all of them large."""
@@ -171,7 +171,7 @@ def _candidate_sets(analyses: list[CaseAnalysis], same: CaseAnalysis) -> Iterato
     yield _fitting(both, [*singles, *((o,) for o in reductions)], [()], factors)
     # A recognized factor goes before a constant that is fitted: the next set is tried only where this one fails.
     yield _fitted(analyses, [()])
-    several = any(a.differs_much for a in analyses) and first.bits(first.usual) >= SHARP
+    several = any(a.differs_much for a in analyses) and first.bits(first.usual) >= BITS_OF_TWO
     if several:
         # What cancels makes bounds so wide that it would lend itself to any second convention.
         structural = [o for o in structural if o.axis != "gradient"]

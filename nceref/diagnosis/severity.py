@@ -11,7 +11,7 @@ import numpy as np
 from nceref.cases.judge import constants
 from nceref.cases.records import Observation, Probe
 from nceref.diagnosis.features import temperature_scalar
-from nceref.diagnosis.fresh import GENERAL, FreshCalls, Site, Template, fresh_probe, judged
+from nceref.diagnosis.fresh import GENERAL, FreshCalls, InputSpec, Template, fresh_probe, judged
 from nceref.diagnosis.gaps import VALUE, Gap, gaps, listed, usable
 from nceref.engine.parameters import at_temperature
 from nceref.errors import NcerefError
@@ -24,7 +24,7 @@ ORDINARY = (0.07, 1.0)
 _PARALLEL = 0.05
 """Degrees: less is no difference of direction that training would show."""
 _STEPS = 300
-_WARM = Site("designed", 0.7, (6, 7, 3, 6, 5, 2))
+_START = InputSpec("designed", 0.7, (6, 7, 3, 6, 5, 2))
 """Where descent begins: at low temperatures every gradient vanishes near an optimum, that of another loss too."""
 _AT_REST, _MOVES = 1e-3, 0.02
 """Of the gradient at the start: what is left of another loss's gradient where it is at rest as well, and where not."""
@@ -444,11 +444,11 @@ def _at_optimum(calls: FreshCalls) -> float | None:
 @lru_cache(maxsize=64)
 def minimum(like: Template) -> tuple[Probe, Probe] | None:
     """A fresh probe, and where descent from it comes to rest; None where it does not, such as at infinity."""
-    start = fresh_probe(like, _WARM)
+    start = fresh_probe(like, _START)
     if start is None or not start.grads:
         return None
     scalar = temperature_scalar(start)
-    if scalar is not None and at_temperature(*scalar) < _WARM.temperature / 2:
+    if scalar is not None and at_temperature(*scalar) < _START.temperature / 2:
         return None
     names = [p.name for p in like.loss.parameters if isinstance(p, Array) and not p.constant and p.name in start.grads]
     inputs, g = dict(start.inputs), {name: np.asarray(start.grads[name]) for name in names}

@@ -70,7 +70,7 @@ def _found_again(id: str, observations: Sequence[Observation], expected: Expecte
 
 
 @dataclass(frozen=True)
-class Coarse:
+class CoarseFormat:
     """A format that a target may fall back to.
 
     Attributes
@@ -98,9 +98,9 @@ class Coarse:
 # bits, take 0.009 to 0.013, and products in bfloat16 0.02 to 0.06; of those of bfloat16, products in half formats take
 # 0.0035 to 0.024.
 COARSER = (
-    Coarse("float32-fallback", "float32", "float32", ("float64",), 0.006, 0.3),
-    Coarse("tf32-fallback", "TF32", "float16", ("float64", "float32"), 0.004, 0.015),
-    Coarse("half-fallback", "bfloat16", "bfloat16", ("float64", "float32"), 0.003, 0.3),
+    CoarseFormat("float32-fallback", "float32", "float32", ("float64",), 0.006, 0.3),
+    CoarseFormat("tf32-fallback", "TF32", "float16", ("float64", "float32"), 0.004, 0.015),
+    CoarseFormat("half-fallback", "bfloat16", "bfloat16", ("float64", "float32"), 0.003, 0.3),
 )
 """From fine to coarse."""
 
@@ -134,7 +134,7 @@ def _coarse(observations: Sequence[Observation], calls: FreshCalls) -> tuple[Dia
     return ()
 
 
-def _within(observations: Sequence[Observation], coarse: Coarse) -> float | None:
+def _within(observations: Sequence[Observation], coarse: CoarseFormat) -> float | None:
     """The largest error in units of a coarser format's bounds; None where one is too large, or they prove nothing."""
     shares, discriminating = [], 0
     for observation in observations:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.cases.corpus.geometries import BIASES, LARGEST, PLACES, SHARES, SUITES, short, sites, turn_vectors
+from nceref.cases.corpus.geometries import BIASES, LARGEST, PLACES, SHARES, SUITES, short, specs, turn_vectors
 from nceref.cases.corpus.held import held_bounds
 from nceref.cases.corpus.resizing import NO_RESIZING, Resizing
 from nceref.cases.parametrization import representable
@@ -165,7 +165,7 @@ def designed_inputs(
     given = {**settings, **fixed}
     free = [name for name in hot if name not in given]
     seen = set()
-    for name, geometry, temperature, sizes in sites(suite):
+    for name, geometry, temperature, sizes in specs(suite):
         if hot and not free:
             temperature = at_temperature(hot[0], given[hot[0]])
         else:

@@ -180,7 +180,7 @@ SUITES: dict[str, tuple[tuple[str, tuple[float, ...]], ...]] = {
 """Geometries, and the temperatures of each; a scale is the inverse of the temperature."""
 
 
-def sites(suite: str) -> Iterator[tuple[str, str, float, dict[str, int]]]:
+def specs(suite: str) -> Iterator[tuple[str, str, float, dict[str, int]]]:
     """Name, geometry, temperature and sizes of all probes of a suite, in order.
 
     A large batch has another name than the geometry that it shares.

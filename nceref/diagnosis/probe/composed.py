@@ -9,29 +9,29 @@ import numpy as np
 from nceref.cases.records import Observation, Probe
 from nceref.diagnosis.dense.batch import DenseBatch
 from nceref.diagnosis.dense.forms import batches, stages
-from nceref.diagnosis.fresh import FreshCalls, Site
+from nceref.diagnosis.fresh import FreshCalls, InputSpec
 from nceref.diagnosis.probe.composition import Composition, Lines, lines
 from nceref.diagnosis.probe.search import TargetCall, effort, one_change, several_changes
 from nceref.spec import Array, Labels, Scalar
 from nceref.tolerance.implementation import FORMATS
 
-_MORE = (Site("turned", 0.52, (24, 7, 6, 9, 9, 2)), Site("turned", 0.62, (21, 6, 5, 8, 8, 2)))
+_MORE = (InputSpec("turned", 0.52, (24, 7, 6, 9, 9, 2)), InputSpec("turned", 0.62, (21, 6, 5, 8, 8, 2)))
 SEARCHED = (
-    Site("designed", 0.5, (5, 16, 3, 3, 4, 2)),
-    Site("turned", 0.6, (6, 9, 4, 5, 3, 3)),
-    Site("designed", 0.43, (4, 11, 3, 4, 6, 4)),
-    Site("turned", 0.7, (7, 8, 5, 6, 5, 2)),
-    Site("designed", 0.54, (8, 10, 4, 2, 7, 3)),
+    InputSpec("designed", 0.5, (5, 16, 3, 3, 4, 2)),
+    InputSpec("turned", 0.6, (6, 9, 4, 5, 3, 3)),
+    InputSpec("designed", 0.43, (4, 11, 3, 4, 6, 4)),
+    InputSpec("turned", 0.7, (7, 8, 5, 6, 5, 2)),
+    InputSpec("designed", 0.54, (8, 10, 4, 2, 7, 3)),
     *_MORE,
-    Site("aligned", 0.14, (6, 8, 4, 5, 6, 2)),
-    Site("aligned", 0.15, (9, 6, 5, 6, 7, 2)),
+    InputSpec("aligned", 0.14, (6, 8, 4, 5, 6, 2)),
+    InputSpec("aligned", 0.15, (9, 6, 5, 6, 7, 2)),
 )
 """The sizes and scalars of a constant must tell the expression that it is."""
 LARGE = (
-    Site("designed", 0.45, (70, 9, 4, 7, 7, 2)),
-    Site("turned", 0.65, (9, 80, 5, 70, 70, 2)),
-    Site("designed", 0.48, (12, 9, 24, 5, 6, 3)),
-    Site("turned", 0.041, (10, 6, 6, 5, 6, 2)),
+    InputSpec("designed", 0.45, (70, 9, 4, 7, 7, 2)),
+    InputSpec("turned", 0.65, (9, 80, 5, 70, 70, 2)),
+    InputSpec("designed", 0.48, (12, 9, 24, 5, 6, 3)),
+    InputSpec("turned", 0.041, (10, 6, 6, 5, 6, 2)),
     *SEARCHED[:7],
 )
 """Where small cases are right; the fourth is at a small temperature."""
@@ -59,8 +59,8 @@ class FormulaSearch:
     def formulas(self) -> Iterator[Explained]:
         """Formulas with one stage done otherwise, then with several, each with its lines."""
         # What no small call shows is looked for on larger ones.
-        for sites, most in ((SEARCHED, EFFORT), (LARGE, EFFORT_OF_LARGE)):
-            calls = [call for one in self.fresh.at(sites) if (call := target_call(one)) is not None]
+        for specs, most in ((SEARCHED, EFFORT), (LARGE, EFFORT_OF_LARGE)):
+            calls = [call for one in self.fresh.at(specs) if (call := target_call(one)) is not None]
             calls.sort(key=lambda call: (not _departs(call), call.directions[0].own.size))
             if len(calls) >= _FEWEST and _departs(calls[0]):
                 for how in (one_change, several_changes):

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from nceref.cases.records import Diagnosis, DiagnosisPart, Outcome, Probe
 from nceref.diagnosis.dense.forms import batches, form_of
-from nceref.diagnosis.fresh import GENERAL, MORE, FreshCalls, Site, Template, fresh_inputs
+from nceref.diagnosis.fresh import GENERAL, MORE, FreshCalls, InputSpec, Template, fresh_inputs
 from nceref.diagnosis.probe.composed import EFFORT, FormulaSearch, target_call
 from nceref.diagnosis.probe.composition import Composition, Lines
 from nceref.output.limits import digits_of
@@ -16,17 +16,17 @@ from nceref.tolerance.implementation import FORMATS
 KEPT = (
     *GENERAL,
     *MORE,
-    Site("turned", 1.1, (11, 9, 4, 8, 6, 3)),
-    Site("aligned", 0.3, (7, 6, 3, 5, 9, 2)),
-    Site("designed", 0.33, (70, 9, 4, 7, 7, 2)),
-    Site("turned", 0.47, (9, 80, 5, 70, 70, 2)),
-    Site("designed", 0.21, (12, 9, 24, 5, 6, 3)),
-    Site("turned", 0.04, (10, 6, 6, 5, 6, 2)),
-    Site("turned", 0.38, (24, 7, 6, 9, 9, 2)),
-    Site("aligned", 0.4, (21, 6, 5, 8, 8, 2)),
+    InputSpec("turned", 1.1, (11, 9, 4, 8, 6, 3)),
+    InputSpec("aligned", 0.3, (7, 6, 3, 5, 9, 2)),
+    InputSpec("designed", 0.33, (70, 9, 4, 7, 7, 2)),
+    InputSpec("turned", 0.47, (9, 80, 5, 70, 70, 2)),
+    InputSpec("designed", 0.21, (12, 9, 24, 5, 6, 3)),
+    InputSpec("turned", 0.04, (10, 6, 6, 5, 6, 2)),
+    InputSpec("turned", 0.38, (24, 7, 6, 9, 9, 2)),
+    InputSpec("aligned", 0.4, (21, 6, 5, 8, 8, 2)),
     # What holds up to a size is told from what holds of every multiple of it.
-    Site("designed", 0.57, (129, 5, 40, 5, 6, 2)),
-    Site("designed", 0.75, (10, 150, 5, 7, 130, 2)),
+    InputSpec("designed", 0.57, (129, 5, 40, 5, 6, 2)),
+    InputSpec("designed", 0.75, (10, 150, 5, 7, 130, 2)),
 )
 """Calls that a formula must predict: other rows, sizes, scalars and labels than it was looked for on."""
 _WITHIN, _COARSE, _APART, _FEWEST = 1e-9, 2e3, 100.0, 10

@@ -10,7 +10,7 @@ from sweep import every_loss, sweep
 from nceref import get_loss, verify
 from nceref.cases.corpus import corpus as module
 from nceref.cases.corpus.corpus import corpus, designed_inputs, evaluate
-from nceref.cases.corpus.geometries import EVERY, FEW, PLACES, SUITES, sites
+from nceref.cases.corpus.geometries import EVERY, FEW, PLACES, SUITES, specs
 from nceref.cases.records import Probe
 from nceref.cases.rounding import rounded
 from nceref.engine import bound_loss, passes
@@ -66,7 +66,7 @@ def test_temperature_geometry_and_size_are_not_confounded(suite):
     """What fails at one level of one of them fails beside cases of the same level of the others that pass."""
     cases = [
         (place, temperature, tuple({**sizes, **PLACES[place][1]}[letter] for letter in "ND"))
-        for _, place, temperature, sizes in sites(suite)
+        for _, place, temperature, sizes in specs(suite)
     ]
     at, of, shaped = {}, {}, {}
     for place, temperature, size in cases:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from nceref.diagnosis.dense.batch import DenseBatch, DenseFamily, DenseForm, embed, flat, similarities
-from nceref.diagnosis.dense.losses.towers import WARM
+from nceref.diagnosis.dense.losses.towers import WITH_TEMPERATURE
 from nceref.diagnosis.dense.stages import contrast
 from nceref.diagnosis.dense.temperatures import temperature, tempered
 from nceref.diagnosis.tape import detached
@@ -121,9 +121,9 @@ def _kept(blocks, inputs, unit, deviations):
 
 
 _EVERY = (
-    *(id for id in WARM if id != "positive-dropped-from-denominator"), "label-smoothing", "queue-not-normalized",
-    "queue-dropped", "keys-detached", "a-negative-dropped", "positive-counted-twice", "mask-leaks",
-    "masked-entries-count-one",
+    *(id for id in WITH_TEMPERATURE if id != "positive-dropped-from-denominator"), "label-smoothing",
+    "queue-not-normalized", "queue-dropped", "keys-detached", "a-negative-dropped", "positive-counted-twice",
+    "mask-leaks", "masked-entries-count-one",
 )  # fmt: skip
 """Without the positive that is dropped: left out of one sum, it may still be in another."""
 _UNGUIDED = (

@@ -222,7 +222,7 @@ EVERY = (
     *of_kind("rows", "two inputs", "mean", "softmax"), "softplus-threshold", "positive-dropped-from-denominator",
     "softmax-applied-twice", "similarity-clamped", "negatives-ignored", "first-input-detached", "negatives-detached",
 )  # fmt: skip
-WARM = (*EVERY, *TEMPERATURE_CONVENTIONS, *PARTIAL_TEMPERATURES)
+WITH_TEMPERATURE = (*EVERY, *TEMPERATURE_CONVENTIONS, *PARTIAL_TEMPERATURES)
 _EXTRA = ("label-smoothing", "softmax-over-wrong-axis",
           "queue-not-normalized", "queue-dropped", "in-batch-negatives-added")  # fmt: skip
 
@@ -240,31 +240,44 @@ DENSE = DenseFamily(
         "info_nce": DenseForm(
             _queries,
             contrast,
-            (*WARM, *_EXTRA, "both-directions-averaged", "keys-detached", "a-negative-dropped"),
+            (*WITH_TEMPERATURE, *_EXTRA, "both-directions-averaged", "keys-detached", "a-negative-dropped"),
             partial(_QUERIES, "all keys"),
         ),
         "moco": DenseForm(
             _momentum,
             contrast,
-            (*WARM, *_EXTRA, "constants-get-gradient", "a-negative-dropped"),
+            (*WITH_TEMPERATURE, *_EXTRA, "constants-get-gradient", "a-negative-dropped"),
             partial(_QUERIES, "all keys"),
         ),
         "mnrl": DenseForm(
             _ranked,
             contrast,
-            (*WARM, *_HARD_NEGATIVES, "keys-detached", "a-negative-dropped"),
+            (*WITH_TEMPERATURE, *_HARD_NEGATIVES, "keys-detached", "a-negative-dropped"),
             _ranked_stages,
             _without_hardness,
         ),
         "sampled_softmax": DenseForm(
             _sampled,
             _sampled_rows,
-            (*WARM, *_SAMPLED, "label-smoothing", "keys-detached", "softmax-over-wrong-axis", "weights-not-detached"),
+            (
+                *WITH_TEMPERATURE,
+                *_SAMPLED,
+                "label-smoothing",
+                "keys-detached",
+                "softmax-over-wrong-axis",
+                "weights-not-detached",
+            ),
         ),
         "hard_contrastive": DenseForm(
             _hardest,
             contrast,
-            (*WARM, "both-directions-averaged", "softmax-over-wrong-axis", "keys-detached", "count-rounded-down"),
+            (
+                *WITH_TEMPERATURE,
+                "both-directions-averaged",
+                "softmax-over-wrong-axis",
+                "keys-detached",
+                "count-rounded-down",
+            ),
             partial(_QUERIES, "the own key and the k hardest of the others"),
             _unranked,
         ),

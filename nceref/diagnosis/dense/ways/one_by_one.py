@@ -64,11 +64,11 @@ _TOGETHER = (
 )
 
 
-def _of_work(f: Any) -> Any:
+def _of_batch(f: Any) -> Any:
     return lambda w, c: f(w)
 
 
-def _of_work_and_constant(f: Any) -> Any:
+def _of_batch_and_constant(f: Any) -> Any:
     return lambda w, c: f(w, c) * 1.0
 
 
@@ -105,8 +105,8 @@ _SURPRISES = (
 def _weights() -> Any:
     """Weights of pairs: all in the reference, or the sets and weights that denominators have."""
     out = [Way("all pairs", lambda w, c: np.ones(w.own.shape))]
-    out += [Way(text, _of_work(f)) for text, f in pairs.MASKS]
-    out += [Way(text, _of_work_and_constant(f), k) for text, f, k in pairs.WEIGHTS]
+    out += [Way(text, _of_batch(f)) for text, f in pairs.MASKS]
+    out += [Way(text, _of_batch_and_constant(f), k) for text, f, k in pairs.WEIGHTS]
     out += [
         Way("positives twice", lambda w, c: 1.0 + w.together),
         Way("negatives twice", lambda w, c: 2.0 - w.together),
@@ -161,7 +161,7 @@ def sigmoid_stages(inputs: Mapping[str, Any], reduction: str) -> tuple[Stage, ..
     usual = logits.tempered_ways(_biased, "t s_ij + b")
     middle = (
         Stage("logits", "l_ij = ", (*usual, *(Way(t, _scaled(f)) for t, f in _SCALED))),
-        Stage("labels of pairs", "y_ij = ", tuple(Way(t, _of_work(f)) for t, f in _TOGETHER)),
+        Stage("labels of pairs", "y_ij = ", tuple(Way(t, _of_batch(f)) for t, f in _TOGETHER)),
         Stage("surprises", "f_ij = ", tuple(Way(t, _pairwise(f), k) for t, f, k in _SURPRISES)),
     )
     return _pair_stages(middle, reduction, ("image", "text"), inputs)

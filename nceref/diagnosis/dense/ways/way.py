@@ -21,7 +21,7 @@ class Way:
     text : str
         How it is written; ``{c}`` stands for its constant.
     of : callable
-        ``of(work, c)``: what the part gives.
+        ``of(batch, c)``: what the part gives.
     constant : str
         ``real`` or ``integer`` where it has a constant, which is solved for; empty without.
     plain : bool
@@ -46,7 +46,7 @@ class Switch:
     single : tuple of int
         Numbers of the ways that stand alone.
     above : tuple of callable
-        ``above(work)``: the rows for which the first of two ways holds, (n,); one for each condition.
+        ``above(batch)``: the rows for which the first of two ways holds, (n,); one for each condition.
     start : int
         Number of the first combined way; they go by the first way, the second, and the condition.
     """
