@@ -236,7 +236,7 @@ _LISTED = (
                settings=(1, -1),
                threads=("vturrisi/solo-learn#206", "vturrisi/solo-learn#253")),
     Convention("positive-dropped-from-denominator", "denominator", "the positive left out of the denominator",
-               "Keep the positive in the denominator, or compare with the decoupled loss (dcl).",
+               "Keep the positive in the denominator; of two views without it, the loss is dcl.",
                threads=("Lightning-Universe/lightning-bolts#252", "leftthomas/SimCLR#27",
                         "KevinMusgrave/pytorch-metric-learning#6")),
     Convention("positive-kept-in-denominator", "denominator", "the positive kept in the denominator",
@@ -408,7 +408,8 @@ _LISTED = (
                "Subtract the prior's share of the positive from the negatives."),
     Convention("weights-missing", "weights", "positives that all count alike", "Apply the weights of the positives."),
     # How rows become one number.
-    Convention("sum-instead-of-mean", "reduction", "the sum instead of the mean", "Divide by the number of anchors.",
+    Convention("sum-instead-of-mean", "reduction", "the sum instead of the mean",
+               "Take the mean over the rows, not their sum.",
                kind="mean",
                threads=("raminnakhli/Decoupled-Contrastive-Learning#13", "HobbitLong/SupContrast#135")),
     Convention("mean-instead-of-sum", "reduction", "the mean instead of the sum", "Do not divide.", kind="mean"),
@@ -484,7 +485,8 @@ _LISTED = (
     Convention("negatives-detached", "gradient", "no gradient to the rows of the negatives",
                "Do not detach the candidates."),
     Convention("candidates-detached", "gradient", "no gradient to rows in their part as candidates",
-               "Do not detach the candidates: every row is an anchor and a candidate.", kind="self"),
+               "Do not detach the candidates, and add their part in a backward by hand: every row is an anchor and a"
+               " candidate.", kind="self"),
     Convention("other-view-detached", "gradient", "no gradient to the rows of the other view as candidates",
                "Gather the rows of the other view with a gradient."),
     Convention("weights-not-detached", "gradient", "a gradient through weights that are constants",

@@ -161,7 +161,7 @@ def _beside(
     cases = f"on {out_of(len(nonfinite), len(answered), 'case')}"
     if beyond:
         which = "where" if beyond == nonfinite else f"on {len(beyond)} of them because"
-        cases += f", {which} the loss with that leaves the range of {answered[0].probe.dtype}"
+        cases += f", {which} the loss with that has no finite value in {answered[0].probe.dtype}"
     rest = [o for o in answered if o not in beyond]
     moved = any(o.axis in _EXPONENTS for o in explanation.options)
     causes = triage(rest, expected, causes=not moved, calls=calls)
@@ -179,18 +179,22 @@ def _expecting(explanation: Explanation) -> Callable[[Probe], Any]:
 
 
 def _parts(explanation: Explanation) -> tuple[DiagnosisPart, ...]:
-    value = [CONVENTIONS[o.id].phrase for o in explanation.value_options]
-    backward = [CONVENTIONS[o.id].phrase for o in explanation.options if o.axis in GRADIENT_AXES]
-    detail = f" ({explanation.detail})" if explanation.detail else ""
+    value: list[str] = []
+    backward: list[str] = []
+    for option in explanation.options:
+        phrases = backward if option.axis in GRADIENT_AXES else value
+        shown = phrases is value or not explanation.gradient_words
+        setting = f" ({option.setting})" if shown and option.setting else ""
+        phrases.append(f"{CONVENTIONS[option.id].phrase}{setting}")
     count = f"on {out_of(explanation.of, explanation.of, 'case')}"
     if explanation.fresh:
         count += f" and {out_of(explanation.fresh, explanation.fresh, 'fresh call')}"
     count = f"on {explanation.apart}: {count}" if explanation.apart else count
     fits = f"{count} (errors {of_the_bound(explanation.residual)})"
     if not value:
-        gradient = DiagnosisPart(f"the gradient is that with {_joined(backward)}{detail}", fits, "computes")
+        gradient = DiagnosisPart(f"the gradient is that with {_joined(backward)}", fits, "computes")
         return DiagnosisPart("the value is right", count, "right"), *(explanation.gradient_words or (gradient,))
-    equals = DiagnosisPart(f"{EQUALS}{_joined(value)}{detail}", fits, "computes")
+    equals = DiagnosisPart(f"{EQUALS}{_joined(value)}", fits, "computes")
     like = (DiagnosisPart(f"it is computed with {_joined(backward)}"),) if backward else ()
     return equals, *(explanation.gradient_words or like)
 

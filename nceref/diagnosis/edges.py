@@ -13,10 +13,9 @@ from nceref.diagnosis.dependence import bisected
 from nceref.diagnosis.features import temperature_scalar
 from nceref.diagnosis.fresh import FreshCalls, Template, judged
 from nceref.diagnosis.gaps import VALUE, gaps, not_finite, usable
-from nceref.diagnosis.ranges import REACHED, CaseExponents, exponents, is_softmax, overflow
+from nceref.diagnosis.ranges import REACHED, CaseExponents, exponents, is_softmax, limit_in_words, limits
 from nceref.engine.parameters import at_temperature
 from nceref.errors import InputError
-from nceref.tolerance.implementation import FORMATS
 
 CASES = 2
 """Of different geometries, on which it is looked for: each takes some ten calls."""
@@ -66,15 +65,11 @@ class TestedRange:
     exponents : tuple of str
         Attributes of `CaseExponents`, one at least of which is at its limit at each edge; that of `edge` first.
     edge : Edge
-    top, low : float
-        The largest exponent of the format, and minus the smallest.
     dtype : str
     """
 
     exponents: tuple[str, ...]
     edge: Edge
-    top: float
-    low: float
     dtype: str
 
     @property
@@ -85,10 +80,9 @@ class TestedRange:
     @property
     def words(self) -> str:
         """The measurement in words, the rest of a sentence."""
-        what, over = self.exponents[0], self.id == "exp-overflows"
-        limit = overflow(self.top, self.dtype) if over else f"exp(-{self.low:.4g}) is 0 in {self.dtype}"
+        what = self.exponents[0]
         reached = f"{REACHED[what]} {getattr(self.edge.beyond, what):.4g}"
-        return f"{self.edge.words}, where {reached}, and {limit}"
+        return f"{self.edge.words}, where {reached}, and {limit_in_words(self.id, self.dtype)}"
 
     def holds(self, observations: Sequence[Observation]) -> bool:
         """Whether the values of other cases are finite exactly within the range, and right well within it."""
@@ -96,7 +90,8 @@ class TestedRange:
 
     def _holds(self, observation: Observation) -> bool:
         gap, reach = gaps(observation)[VALUE], exponents(observation.probe)
-        share = max(getattr(reach, what) / (self.top if what in _OVER else self.low) for what in self.exponents)
+        top, low = limits(self.dtype)
+        share = max(getattr(reach, what) / (top if what in _OVER else low) for what in self.exponents)
         if share > 1 + NEAR:
             return not gap.finite or not_finite(observation) != ()
         # In between, digits are lost before the number is.
@@ -171,18 +166,16 @@ def tested_range(found: Sequence[Edge], observation: Observation) -> TestedRange
     own = observation.probe.dtype
     # Half formats are commonly computed with in float32. In float64 nothing in float32 would be right elsewhere.
     for dtype in (own,) if own == "float64" else dict.fromkeys((own, "float32")):
-        storage = FORMATS[dtype].storage
-        # The smallest subnormal number of a format is tiny times 2 u.
-        top, low = math.log(storage.largest), -math.log(storage.tiny) - math.log(2 * storage.u)
-        limits = dict.fromkeys(_OVER, top) | dict.fromkeys(_UNDER if is_softmax(observation.probe) else (), low)
-        at = [(edge, [what for what, limit in limits.items() if _is_at(edge, what, limit)]) for edge in found]
+        top, low = limits(dtype)
+        ends = dict.fromkeys(_OVER, top) | dict.fromkeys(_UNDER if is_softmax(observation.probe) else (), low)
+        at = [(edge, [what for what, end in ends.items() if _is_at(edge, what, end)]) for edge in found]
         if not at or not all(whats for _, whats in at):
             continue
         # One exponent for all edges where there is one. What overflows anywhere is not shifted by a maximum.
-        every = [what for what in limits if all(what in whats for _, whats in at)]
+        every = [what for what in ends if all(what in whats for _, whats in at)]
         pairs = [(edge, every[0] if every else whats[0]) for edge, whats in at]
         pairs.sort(key=lambda pair: pair[1] not in _OVER)
-        return TestedRange(tuple(dict.fromkeys(what for _, what in pairs)), pairs[0][0], top, low, dtype)
+        return TestedRange(tuple(dict.fromkeys(what for _, what in pairs)), pairs[0][0], dtype)
     return None
 
 

@@ -60,12 +60,6 @@ class Explanation:
         """The options that change the value."""
         return tuple(option for option in self.options if option.axis not in GRADIENT_AXES)
 
-    @property
-    def detail(self) -> str:
-        """The settings of the conventions, such as ``eps = 1e-08``, or empty."""
-        shown = (option for option in self.options if option.axis not in GRADIENT_AXES or not self.gradient_words)
-        return ", ".join(text for option in shown if (text := option.setting))
-
 
 def variant_value(analysis: CaseAnalysis, options: tuple[Option, ...]) -> tuple[Any, Any]:
     """Value of a variant on one case, with its factor and offset.

@@ -172,6 +172,10 @@ class GradientFit:
             ratio = np.where(off == 0, 0.0, off / allowed)
         return float(np.max(ratio, initial=0.0)) if np.all(np.isfinite(want)) else math.inf
 
+    def wrong(self) -> set[str]:
+        """The inputs whose gradient departs on some case."""
+        return {one.name for one in self.judged if self.misfit(one) > 1}
+
     def worst(self, limit: float = 1.0) -> float:
         """Largest misfit; any number above the limit once one is."""
         worst = 0.0

@@ -106,7 +106,8 @@ def _patterns(edge: str, factor: Factor, usual: Mapping[str, float]) -> tuple[st
         if f"past {edge}" in usual:
             said = "the gradient passes straight through @, without its derivative"
             return said, "Multiply the gradient by the derivative of @."
-        return "no gradient passes through @; it should", "Let the gradient pass through @: no detach there."
+        fix = "Let the gradient pass through @: no detach there, and its part in a backward by hand."
+        return "no gradient passes through @; it should", fix
     if usual.get(edge, 1.0) == 0:
         times = "" if factor == Factor(1.0) else f", {factor} times"
         return f"a gradient passes through @{times}; none should", "Detach @."
@@ -130,6 +131,6 @@ def right_ones(plain: GradientFit, misfits: Mapping[int, float]) -> Iterator[Dia
     wrong |= {name for o in outcomes for name, grad in o.grads.items() if not np.all(np.isfinite(grad))}
     fine = [name for name in names if name not in wrong]
     # Beside a value that is another one, what fits is the gradient of that.
-    like = "is that of this value" if plain.chosen else "is right"
+    like = "is that of this value" if plain.chosen and plain.deviations.get(OF_VARIANT) != () else "is right"
     if fine:
         yield DiagnosisPart(f"the gradient of {listed(fine)} {like}", "", "right")

@@ -76,9 +76,14 @@ def with_gradients(explanation: Explanation, analyses: list[CaseAnalysis]) -> li
     # The value alone differs: what its conventions do to a gradient is not to be undone.
     if explanation.value_options and own.worst() <= 1 and _bits(own, fit) >= EVIDENCE:
         return [replace(explanation, gradient_words=(_RIGHT,), remedy=_AS_IT_IS, holds=_is_the_reference)]
+    base: tuple[Option, ...] = ()
+    if explanation.value_options and own.wrong() < fit.wrong():
+        # A backward pass by hand may be the reference's but for one input.
+        base = (Option(OF_VARIANT, ()),)
+        fit = GradientFit((*explanation.options, *base), judged)
     # Of numbers near the end of the range squares are infinite.
     with np.errstate(all="ignore"):
-        return list(_Search(explanation, fit, analyses).found())
+        return list(_Search(explanation, base, fit, analyses).found())
 
 
 _RIGHT = DiagnosisPart("the gradient is that of the reference, as it should be", role="right")
@@ -115,10 +120,20 @@ def _bits(fit: GradientFit, plain: GradientFit) -> float:
 
 
 class _Search:
-    """The search for what explains the gradients of all cases."""
+    """The search for what explains the gradients of all cases.
 
-    def __init__(self, explanation: Explanation, plain: GradientFit, analyses: Sequence[CaseAnalysis]) -> None:
-        self.explanation, self.plain, self.analyses = explanation, plain, analyses
+    `base`: the option of the variant whose gradient is looked at, if that is not the variant of the value. `plain`: the
+    gradients with nothing else done to them.
+    """
+
+    def __init__(
+        self,
+        explanation: Explanation,
+        base: tuple[Option, ...],
+        plain: GradientFit,
+        analyses: Sequence[CaseAnalysis],
+    ) -> None:
+        self.explanation, self.base, self.plain, self.analyses = explanation, base, plain, analyses
         self.misfits = {id(one): plain.misfit(one) for one in plain.judged}
         # The gradients that depart most decide first.
         self.ordered = sorted(plain.judged, key=lambda one: -min(self.misfits[id(one)], 1e300))
@@ -151,6 +166,7 @@ class _Search:
     def _verified(self, done: tuple[Part | Option, ...]) -> Explanation | None:
         """The explanation with what is done to the gradient, if all cases have it and that is no accident."""
         self.tried += 1
+        done = (*self.base, *done)
         added = self._named(done)
         chosen = (*self.explanation.options, *added)
         fit, room = GradientFit(chosen, self.ordered), _room(added)
@@ -321,7 +337,7 @@ class _Search:
         """A convention of the gradient, on one case."""
         self.tried += 1
         judged = [one for one in self.ordered if one.analysis is self.first]
-        return GradientFit((*self.explanation.options, option), judged)
+        return GradientFit((*self.explanation.options, *self.base, option), judged)
 
     def _variants_on_edges(self) -> Iterator[tuple[Part | Option, ...]]:
         """A factor on an edge of a variant that comes near the gradient."""
@@ -393,7 +409,7 @@ class _Search:
             options=(*self.explanation.options, *own),
             cases=self.explanation.cases if self.explanation.options else len(self.failing),
             gradient_words=(*words, *right_ones(self.plain, self.misfits)),
-            holds=partial(_as_seen, self.explanation.options, by_input),
+            holds=partial(_as_seen, (*self.explanation.options, *self.base), by_input),
             gradient=explained,
         )
 

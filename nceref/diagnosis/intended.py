@@ -124,10 +124,8 @@ def intended(probe: Probe, conventions: Mapping[str, str]) -> Probe:
     chosen = tuple(sorted(map(_option, conventions.values()), key=lambda option: option.rank))
     value, allowed = variant_value(analysis, chosen)
     fit = GradientFit(chosen, [])
-    # A dense form has gradients entry by entry, and a large case too many entries: its value alone is judged.
-    names = () if probe.is_large else tuple(probe.grads)
-    judged = {name: JudgedGradient(analysis, name, np.asarray(probe.grads[name]), constant=False) for name in names}
-    if names and _TRAINED in fit.deviations:
+    judged = {name: JudgedGradient(analysis, name, np.asarray(g), constant=False) for name, g in probe.grads.items()}
+    if judged and _TRAINED in fit.deviations:
         inputs = {name: np.asarray(probe.inputs[name]) for name in constants(probe)}
         judged |= {name: JudgedGradient(analysis, name, x, constant=True) for name, x in inputs.items()}
     grads = {name: fit.expected(one) for name, one in judged.items()}

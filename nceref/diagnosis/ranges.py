@@ -1,5 +1,6 @@
 """How far the exponents of a case reach, and which way of writing exponentials leaves the range of a format there."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -136,20 +137,27 @@ def out_of_range(failing: Sequence[Observation], others: Sequence[Observation]) 
     own = failing[0].probe.dtype
     # Half formats are commonly computed with in float32. In float64 nothing in float32 would be right elsewhere.
     for dtype in (own,) if own == "float64" else dict.fromkeys((own, "float32")):
-        storage = FORMATS[dtype].storage
-        # The smallest subnormal number of a format is tiny times 2 u.
-        top, low = float(np.log(storage.largest)), float(-np.log(storage.tiny * 2 * storage.u))
+        top, low = limits(dtype)
         prediction = _predicted(spans, top, low, ways)
         if prediction:
             id, reached = prediction
-            limit = overflow(top, dtype) if id == "exp-overflows" else f"exp(-{low:.4g}) is 0 in {dtype}"
-            return id, f"{reached}, and {limit}"
+            return id, f"{reached}, and {limit_in_words(id, dtype)}"
     return None
 
 
-def overflow(top: float, dtype: str) -> str:
-    """The place where exponentials overflow, in words; `top` is the logarithm of the largest number."""
-    return f"exp overflows in {dtype} beyond {top:.4g} (a sum of n exponentials beyond {top:.4g} - log n)"
+def limits(dtype: str) -> tuple[float, float]:
+    """The largest exponent of a format, and minus the one from which on exponentials are 0."""
+    storage = FORMATS[dtype].storage
+    # The smallest subnormal number of a format is tiny times 2 u; half of it is rounded to 0.
+    return math.log(storage.largest), -math.log(storage.tiny) - math.log(storage.u)
+
+
+def limit_in_words(id: str, dtype: str) -> str:
+    """The place where exponentials overflow or underflow."""
+    top, low = limits(dtype)
+    if id == "exp-overflows":
+        return f"exp overflows in {dtype} beyond {top:.4g} (a sum of n exponentials beyond {top:.4g} - log n)"
+    return f"exp(-x) is 0 in {dtype} from x = {math.ceil(10 * low) / 10:g} on"
 
 
 def _possible(failing: Sequence[Observation]) -> "list[Way]":

@@ -17,7 +17,7 @@ from nceref.engine.parameters import at_temperature
 from nceref.errors import NcerefError
 from nceref.output.limits import stable
 from nceref.output.words import counted
-from nceref.spec import Array
+from nceref.spec import Array, Loss
 
 ORDINARY = (0.07, 1.0)
 """Temperatures that losses are trained at."""
@@ -31,6 +31,9 @@ _AT_REST, _MOVES = 1e-3, 0.02
 _REFERENCE_AT_REST = 1e-5
 _UNSEEN = 1e-4
 """A relative error of the gradient that is far below its noise in training."""
+_BESIDE, _STEP, _AWAY = 3, 1e-3, -1e-3
+"""Points beside the minimum, their distance relative to the entries of the rows, and the cosine between the way to a
+point and the change of the gradient from which on a step against the gradient leads away."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,8 @@ class Severity:
         rescales the rows, and the rest is compared without it.
     at_optimum : float or None
         Of the gradient at a minimum of the reference, as a share of that where the descent to it began.
+    leaves_optimum : bool
+        Whether a step against the gradient beside that minimum leads away from it.
     right : tuple of str
         ``value`` and ``gradient`` where these are within their bounds.
     not_finite : tuple of int
@@ -69,7 +74,8 @@ class Severity:
     constants : mapping
         The constants that get a gradient, and whether each is an embedding.
     elsewhere : tuple of int
-        On how many cases of the corpus a gradient is wrong, and on how many the value or a gradient is no number.
+        On how many cases of the corpus with several samples a gradient is wrong, by more than training hides, and on
+        how many the value or a gradient is no number.
     """
 
     calls: int
@@ -88,6 +94,7 @@ class Severity:
     rest_right: bool = False
     constants: Mapping[str, bool] = field(default_factory=dict)
     elsewhere: tuple[int, int] = (0, 0)
+    leaves_optimum: bool = False
 
     @property
     def sentence(self) -> str:
@@ -147,8 +154,9 @@ class Severity:
                 yield "the rest is right"
                 return
         same = _times(self.length, 3) == _SAME
-        if self.gradient_error is not None and self.gradient_error[1] < _UNSEEN:
-            yield f"{whole} is off by {_shares(self.gradient_error)}, which training does not show"
+        if self.gradient_error is not None and self._is_unseen():
+            such = " on such inputs" if self.elsewhere[0] else ""
+            yield f"{whole} is off by {_shares(self.gradient_error)}, which training does not show{such}"
         elif self.angle[1] <= _PARALLEL and same and self.gradient_error is not None:
             yield f"{whole} is off by {_shares(self.gradient_error)}"
         elif self.angle[1] <= _PARALLEL:
@@ -164,7 +172,7 @@ class Severity:
     def _optimum(self) -> Iterator[str]:
         if self.gradients_lost or self.at_optimum is None or self.angle is None or self.rest_right:
             return
-        if (self.gradient_error or (0, 0))[1] < _UNSEEN:
+        if self._is_unseen():
             return
         share = _share(self.at_optimum)
         if self.at_optimum > _MOVES:
@@ -173,7 +181,15 @@ class Severity:
             )
         # Where it points away somewhere, a minimum may be a maximum.
         elif self.at_optimum < _AT_REST and _PARALLEL < self.angle[1] < 90:
-            yield f"at a minimum of the reference your gradient is nearly 0 too, {share} of that at the start"
+            where = f" at temperature {_START.temperature:g}" if self.temperatures else ""
+            moves, away = ("the optimum moves: ", ", and points away beside it") if self.leaves_optimum else ("", "")
+            yield (
+                f"{moves}at a minimum of the reference{where} your gradient is nearly 0 too, {share} of that at the"
+                f" start{away}"
+            )
+
+    def _is_unseen(self) -> bool:
+        return (self.gradient_error or (0, 0))[1] < _UNSEEN
 
     def _others(self) -> Iterator[str]:
         """Learned scalars, and constants that get a gradient."""
@@ -198,7 +214,7 @@ class Severity:
     def _elsewhere(self) -> Iterator[str]:
         wrong, lost = self.elsewhere
         # Where it is wrong on these inputs too, that was said.
-        if wrong and "gradient" in self.right:
+        if wrong and ("gradient" in self.right or ("wrong" in self.arrays.values() and self._is_unseen())):
             yield f"on {counted(wrong, 'tested case')} the gradient is wrong"
         if lost and not (self.not_finite[0] or self.gradients_lost or "lost" in self.scalars.values()):
             yield (
@@ -277,6 +293,7 @@ def severity(observations: Sequence[Observation], calls: FreshCalls) -> Severity
     pairs = [pair for o in seen if (pair := _gradients(o)) is not None]
     angles, lengths, errors = _compared(pairs)
     along = [float(radial / size) for _, want, _, radial in pairs if (size := float(np.linalg.norm(want))) > 0]
+    at_optimum, leaves = _at_optimum(calls) if pairs else (None, False)
     return Severity(
         len(seen),
         _temperatures(seen),
@@ -285,7 +302,7 @@ def severity(observations: Sequence[Observation], calls: FreshCalls) -> Severity
         _ends(angles),
         _ends(lengths),
         max(along, default=0.0),
-        _at_optimum(calls) if pairs else None,
+        at_optimum,
         tuple(_right(seen, pairs)),
         (lost, len(tried)),
         sum(any(not gap.finite for name, gap in gaps(o).items() if name in _arrays(o)) for o in seen),
@@ -293,7 +310,8 @@ def severity(observations: Sequence[Observation], calls: FreshCalls) -> Severity
         _kinds(seen, lambda name: name not in _arrays(seen[0])),
         bool(pairs) and all(_is_right(pair) for pair in pairs),
         _trained_constants(seen),
-        _elsewhere(usable(observations)),
+        _elsewhere([o for o in usable(observations) if _several(o.probe)]),
+        leaves,
     )
 
 
@@ -330,10 +348,14 @@ def _trained_constants(seen: Sequence[Observation]) -> dict[str, bool]:
 
 
 def _elsewhere(observations: Sequence[Observation]) -> tuple[int, int]:
-    """Cases with a wrong gradient, and cases without a number."""
+    """Cases with a gradient that is visibly wrong, and cases without a number."""
     every = [gaps(o) for o in observations]
-    wrong = sum(any(gap.finite and not gap.right for name, gap in each.items() if name != VALUE) for each in every)
+    wrong = sum(any(_is_visible(gap) for name, gap in each.items() if name != VALUE) for each in every)
     return wrong, sum(any(not gap.finite for gap in each.values()) for each in every)
+
+
+def _is_visible(gap: Gap) -> bool:
+    return gap.finite and not gap.right and _size(gap.got - gap.want) > _UNSEEN * _size(gap.want)
 
 
 def _is_number(observation: Observation) -> bool:
@@ -374,7 +396,12 @@ def _temperatures(seen: Sequence[Observation]) -> tuple[float, float] | None:
 
 
 def _arrays(observation: Observation) -> dict[str, Array]:
-    return {p.name: p for p in observation.probe.loss.parameters if isinstance(p, Array) and not p.constant}
+    return {p.name: p for p in _trained(observation.probe.loss)}
+
+
+def _trained(loss: Loss) -> Iterator[Array]:
+    """The arrays that a loss has a gradient for."""
+    return (p for p in loss.parameters if isinstance(p, Array) and not p.constant)
 
 
 def _gradients(observation: Observation) -> tuple[Any, Any, float, float] | None:
@@ -426,19 +453,42 @@ def _compared(pairs: Sequence[tuple[Any, Any, float, float]]) -> tuple[list[floa
     return angles, lengths, errors
 
 
-def _at_optimum(calls: FreshCalls) -> float | None:
-    """The target's gradient at a minimum of the reference, as a share of its gradient at the start of the descent."""
+def _at_optimum(calls: FreshCalls) -> tuple[float | None, bool]:
+    """The target's gradient at a minimum of the reference, as a share of its gradient at the start of the descent.
+
+    Second, whether a step against the gradient beside the minimum leads away from it.
+    """
     if calls.like is None or not calls.possible:
-        return None
+        return None, False
     path = minimum(calls.like)
     if path is None:
-        return None
+        return None, False
     start, end = (calls.on(probe) for probe in path)
     first = _gradients(start) if start is not None else None
     last = _gradients(end) if end is not None else None
     if first is None or last is None or not np.any(first[0]):
-        return None
-    return float(np.linalg.norm(last[0]) / np.linalg.norm(first[0]))
+        return None, False
+    share = float(np.linalg.norm(last[0]) / np.linalg.norm(first[0]))
+    return share, share < _AT_REST and _leaves(calls, path[1], last[0])
+
+
+def _leaves(calls: FreshCalls, end: Probe, at_rest: Any) -> bool:
+    """Whether the gradient turns along some way from a minimum of the reference, as at a saddle or a maximum."""
+    rng = np.random.default_rng(0)
+    assert calls.like is not None
+    rows = {p.name: np.asarray(end.inputs[p.name]) for p in _trained(end.loss) if p.name in end.grads}
+    for _ in range(_BESIDE):
+        ways = {n: _STEP * np.sqrt(np.mean(x * x)) * rng.standard_normal(x.shape) for n, x in rows.items()}
+        beside = judged(calls.like, {**end.inputs, **{n: x + ways[n] for n, x in rows.items()}}, "beside")
+        observed = calls.on(beside) if beside is not None else None
+        pair = _gradients(observed) if observed is not None else None
+        if observed is None or pair is None or pair[0].shape != at_rest.shape:
+            continue
+        way = np.concatenate([np.ravel(ways[name]) for name in gaps(observed) if name in ways])
+        change = pair[0] - at_rest
+        if change @ way < _AWAY * np.linalg.norm(change) * np.linalg.norm(way):
+            return True
+    return False
 
 
 @lru_cache(maxsize=64)
@@ -450,7 +500,7 @@ def minimum(like: Template) -> tuple[Probe, Probe] | None:
     scalar = temperature_scalar(start)
     if scalar is not None and at_temperature(*scalar) < _START.temperature / 2:
         return None
-    names = [p.name for p in like.loss.parameters if isinstance(p, Array) and not p.constant and p.name in start.grads]
+    names = [p.name for p in _trained(like.loss) if p.name in start.grads]
     inputs, g = dict(start.inputs), {name: np.asarray(start.grads[name]) for name in names}
     first = _length(g)
     step = 0.1 / first if first > 0 else 0.0

@@ -8,6 +8,7 @@ from nceref import get_loss
 from nceref.cases.corpus.corpus import corpus
 from nceref.cases.records import Observation, Outcome
 from nceref.diagnosis.fresh import MOST, fresh_calls
+from nceref.diagnosis.ranges import limit_in_words, limits
 from nceref.diagnosis.triage import triage
 
 
@@ -67,3 +68,15 @@ def test_the_range_is_tested_where_numbers_stop_being_finite(target, id, words):
     assert found.predicts([Observation(probe, value(target, probe)) for probe in others])
     if target is not always_nan:
         assert not found.predicts([Observation(probe, value(always_nan, probe)) for probe in others])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_exponentials_are_zero_and_infinite_from_the_stated_numbers_on(dtype):
+    number = np.dtype(dtype).type
+    with np.errstate(over="ignore", under="ignore"):
+        top, low = limits(dtype)
+        assert np.isfinite(np.exp(number(top - 0.01)))
+        assert np.isinf(np.exp(number(top + 0.01)))
+        assert np.exp(number(-low + 0.01)) > 0
+        stated = limit_in_words("exp-underflows", dtype).removeprefix(f"exp(-x) is 0 in {dtype} from x = ")
+        assert np.exp(number(-float(stated.removesuffix(" on")))) == 0

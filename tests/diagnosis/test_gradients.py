@@ -95,3 +95,19 @@ def test_gradients_of_large_cases_are_judged_too():
         return {**grads, "logits": (7.0 if probe.is_large else 2.0) * grads["logits"]}
 
     assert first(altered("cross_entropy", gradient(change))).id == "value-right-gradient-wrong"
+
+
+def test_beside_another_value_the_gradient_may_be_that_of_the_reference_but_for_one_input():
+    def thresholded(probe, value, grads):
+        given = probe.inputs
+        image, text = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (given["image"], given["text"]))
+        logits = given["logit_scale"] * image @ text.T + given["logit_bias"]
+        steep = np.where(np.eye(len(logits), dtype=bool), -logits, logits)
+        value = np.sum(np.where(steep > 20, steep, np.logaddexp(0, steep))) / len(logits)
+        return value, {**grads, "logit_scale": 0.5 * grads["logit_scale"]}
+
+    found = first(altered("siglip", thresholded))
+    assert found.id == "softplus-threshold+gradient-constant-factor+gradient-of-a-variant"
+    assert "the gradient is otherwise that of the reference" in found.sentence
+    assert "the gradient of logit_scale is 1/2 times what it should be" in found.sentence
+    assert "the gradient of image, text and logit_bias is right" in found.sentence

@@ -97,3 +97,15 @@ def test_an_intended_number_is_part_of_the_reference(target, convention, other):
     assert verify(target, "info_nce", **convention, **options).verdict == "value-only"
     ((axis, text),) = convention.items()
     assert verify(target, "info_nce", **{axis: text.partition("=")[0] + other}, calls=0, **options).verdict == "differs"
+
+
+def test_gradients_of_large_batches_are_those_of_the_intended_loss():
+    loss = get_loss("nt_xent").declaration
+    large = next(probe for probe in corpus(loss, {}, suite="standard") if probe.is_large and not probe.skip)
+    altered = intended(large, intentions(loss, {"positives": "views-interleaved"}))
+    # Rows 0, 1, 2, ... of the views below one another stand where the pairs are: 0 and 1, 2 and 3, ...
+    order = np.concatenate([large.inputs["z1"], large.inputs["z2"]])
+    want = get_loss("nt_xent").value_and_grad(order[::2], order[1::2], temperature=large.inputs["temperature"])[1]
+    got = np.concatenate([altered.grads["z1"], altered.grads["z2"]])
+    np.testing.assert_allclose(got[::2], want["z1"], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(got[1::2], want["z2"], rtol=1e-9, atol=1e-12)

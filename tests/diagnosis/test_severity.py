@@ -25,6 +25,18 @@ def moved_keys(queries, keys, temperature):
     return right(queries, keys + (np.arange(keys.shape[1]) == 0), temperature)
 
 
+def pairs_apart(queries, keys, temperature):
+    """At the optimum of the reference pairs are equal, which the second term has as its maximum."""
+    return right(queries, keys, temperature) + 1.5 * np.mean(np.sum(unit(queries) * unit(keys), axis=1))
+
+
+def padded(queries, keys, temperature):
+    """A constant in the denominator after the shift by the maximum: right where probabilities are not tiny."""
+    logits = unit(queries) @ unit(keys).T / temperature
+    top = real(np.max(real(logits), axis=1, keepdims=True))
+    return np.mean(np.log(np.sum(np.exp(logits - top), axis=1) + 1e-12) - np.diagonal(logits - top))
+
+
 def overflowing(queries, keys, temperature):
     """Exponentials without a maximum: infinite at temperatures that are lower than the ordinary ones."""
     logits = unit(queries) @ unit(keys).T / temperature
@@ -48,7 +60,7 @@ def overflowing(queries, keys, temperature):
         (moved_keys, "the optimum moves", "nearly 0"),
         (lambda queries, keys, temperature: right(queries, real(keys), temperature),
          "the gradient of queries is right; the gradient of keys is 0, so that this loss does not train it; at a"
-         " minimum of the reference your gradient is nearly 0 too", "moves"),
+         " minimum of the reference at temperature 0.7 your gradient is nearly 0 too", "moves"),
         (lambda queries, keys, temperature: right(queries, keys, temperature) * (1 + (real(temperature) < 0.1)),
          "training is the same on such inputs; on ", "NaN"),
         (lambda queries, keys, temperature: right(queries, keys, real(temperature)),
@@ -59,10 +71,14 @@ def overflowing(queries, keys, temperature):
          "the gradient is off by 0.03 %", "1 times"),
         (lambda queries, keys, temperature: 2 - right(queries, keys, temperature),
          "points the other way, with the same length", "optimum"),
+        (pairs_apart,
+         "the optimum moves: at a minimum of the reference at temperature 0.7 your gradient is nearly 0 too", "still"),
+        (padded, "which training does not show on such inputs; on ", "optimum"),
         (overflowing, "training is the same on such inputs; on ", "the temperature"),
     ],
     ids=["factor", "percent", "sign", "offset", "no gradient", "small", "lengths", "optimum", "detached", "cold",
-         "temperature detached", "temperature wrong", "same length", "sign and offset", "overflow"],
+         "temperature detached", "temperature wrong", "same length", "sign and offset", "saddle",
+         "epsilon", "overflow"],
 )  # fmt: skip
 def test_the_effect_on_training(target, words, missing):
     sentence = of(target).sentence

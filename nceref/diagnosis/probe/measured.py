@@ -125,7 +125,7 @@ def _predicting(fresh: FreshCalls, trial: Trial) -> DiagnosisPart:
     whose = " of the sum of your rows" if fresh.like is not None and fresh.like.reduction == "none" else ""
     return DiagnosisPart(
         f"a formula{whose}, measured on {fresh.made - trial.calls} calls, predicts {trial.calls} others"
-        f" (N from {trial.rows[0]} to {trial.rows[1]}{between}) {near}, which that of the"
-        f" reference misses by up to {trial.reference_off:.2g} of it",
+        f" (N from {trial.rows[0]} to {trial.rows[1]}{between}) {near}, where the reference"
+        f" is off by up to {trial.reference_off:.2g} (relative to the larger of 1 and the value)",
         role="note",
     )
