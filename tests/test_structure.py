@@ -123,6 +123,14 @@ def test_the_machinery_knows_no_loss_by_name(path):
     assert not names & parsed_file(path)[1]
 
 
+EXAMPLES = {path.stem.removeprefix("test_"): path for path in (Path(__file__).parent / "family").glob("test_*.py")}
+
+
 def test_every_loss_has_its_hand_worked_example():
-    tests = {path.stem.removeprefix("test_") for path in (Path(__file__).parent / "family").glob("test_*.py")}
-    assert tests == set(nceref.all_losses())
+    assert EXAMPLES.keys() == nceref.all_losses().keys()
+
+
+@sweep("name", EXAMPLES)
+def test_the_printed_gradient_stands_above_the_one_that_is_worked_by_hand(name):
+    printed, example = nceref.get_loss(name).declaration.gradient, EXAMPLES[name].read_text(encoding="utf-8")
+    assert " ".join(printed.split()) in " ".join(example.split())

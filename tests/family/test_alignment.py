@@ -13,6 +13,7 @@ X, Y = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
 
 @pytest.mark.parametrize(("a", "value"), [(1.0, sqrt(2)), (2.0, 2.0), (3.0, 2 * sqrt(2))])
 def test_distance_to_a_power_and_its_gradient(a, value):
+    """dL_i/dx_i = a |x_i - y_i|^(a-2) (x_i - y_i) = -dL_i/dy_i"""
     # a |x - y|^(a - 2) (x - y), of which the component along y is tangential at x, and conversely.
     loss, grad = alignment.value_and_grad(X, Y, exponent=a)
     assert set(grad) == {"x", "y"}

@@ -13,6 +13,10 @@ X, TARGET = np.array([[1.0, 0.0]]), np.array([0])
 
 
 def test_right_angle_to_the_target_and_other_class_on_the_embedding():
+    """dL_i/dcos theta_y = (p_y - 1) s sin(theta_y + m) / sin(theta_y), (p_y - 1) s past the linear fallback;
+    dL_i/dcos theta_k = p_k s;
+    dL_i/ds = sum_k p_k c_k - c_y,  p = softmax(s c),
+    c the cosines with the margin: c_y = cos(theta_y + m) or its fallback"""
     # theta = pi/2: cos(theta + m) = -sin m and the slope sin(theta + m) / sin(theta) = cos m; the other cosine is 1.
     # The other class weight is parallel to x: its tangential part, and that of x at it, are 0.
     value, grad = arcface.value_and_grad(X, np.array([[0.0, 1.0], [1.0, 0.0]]), TARGET, margin=M, scale=S)

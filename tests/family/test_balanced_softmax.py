@@ -18,6 +18,8 @@ def test_counts_multiply_the_exponentials():
 
 
 def test_gradient_is_weighted_softmax_minus_target_over_temperature():
+    """dL_i/dx_ik = (p_ik - [k = y_i]) / T,  p_ik = n_k exp(x_ik/T) / sum_l n_l exp(x_il/T);
+    dL_i/dT = -sum_k x_ik dL_i/dx_ik / T"""
     # dL/dT = (x_y - E_P[x]) / T^2 = (0 - P) / T^2: the temperature divides the logits, not the counts.
     _, grad = balanced_softmax.value_and_grad(LOGITS, TAIL, COUNTS, temperature=T)
     assert close(grad["logits"], np.array([[P, -P]]) / T)

@@ -16,6 +16,8 @@ def test_orthogonal_pairs_give_log_of_one_plus_one_negative():
 
 
 def test_gradient_adds_both_directions():
+    """dL/dl_ij = (softmax_k(l_ik)_j + softmax_k(l_kj)_i - 2 [i = j]) / 2N,  l_ij = t x_i.y_j,
+    dL/dt = sum_ij (dL/dl_ij) x_i.y_j"""
     # G = (softmax_rows + softmax_columns - 2 I) / 4 is P/2 off the diagonal and -P/2 on it. dL/dx_1 = S G y, whose
     # tangential part is S P/2 y_2; texts likewise. dL/dS = sum G x.y = 2 (-P/2).
     _, grad = clip.value_and_grad(PAIRS, PAIRS, logit_scale=S)

@@ -16,6 +16,8 @@ def test_value_adds_the_scaled_margin_to_the_gap():
 
 
 def test_gradient_is_scale_times_softmax_minus_target():
+    """dL_i/dcos theta_k = s (p_k - [k = y]);
+    dL_i/ds = sum_k p_k c_k - c_y,  p = softmax(s c),  c_k = cos theta_k - m [k = y]"""
     # dL/dcos_y = -S MISSED, dL/dcos_other = S MISSED; the other weight is parallel to x and has no tangential part.
     _, grad = cosface.value_and_grad(X, WEIGHTS, TARGET, margin=M, scale=S)
     assert set(grad) == {"embeddings", "class_weights", "scale"}

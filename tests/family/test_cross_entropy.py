@@ -19,6 +19,7 @@ def test_value_is_log_of_one_plus_two_wrong_classes():
 
 
 def test_gradient_is_softmax_minus_target_over_temperature():
+    """dL_i/dx_ik = (softmax(x_i/T)_k - q_ik) / T;  dL_i/dT = -sum_k x_ik dL_i/dx_ik / T"""
     # dL/dT = (x_y - E_P[x]) / T^2 = (1 - (1 - 2Q)) / T^2.
     _, grad = cross_entropy.value_and_grad(LOGITS, RIGHT, temperature=T)
     assert set(grad) == {"logits", "temperature"}

@@ -19,6 +19,9 @@ def test_value_of_two_orthogonal_samples_is_negative():
 
 
 def test_positive_slope_does_not_fade():
+    """dL_i/ds_ip = -1/T,  dL_i/ds_ij = softmax over negatives / T;
+    dL_i/dT = -sum_j s_ij dL_i/ds_ij / T;
+    dL/dz = (G + G^T) z,  G = dL/ds"""
     # As anchor: half of each of two equal negatives over T; as a candidate of two rows: half each. Mean over 4 rows.
     # L = log 2 - 1/T, so dL/dT = 1 / T^2.
     _, grad = dcl.value_and_grad(Z, Z, temperature=T)

@@ -41,6 +41,9 @@ BY_Z2 = np.array([[0, FAR + 1 / 2], [0, -2 * W2]]) / (4 * T)
 
 
 def test_gradient_holds_the_weights_fixed():
+    """dL_i/ds_ip = -w_i/T,  dL_i/ds_ij = softmax over negatives / T,  none through w;
+    dL_i/dT = -sum_j s_ij dL_i/ds_ij / T;
+    dL/dz = (G + G^T) z,  G = dL/ds"""
     # dL/dT of the rows: (W1 - NEAR) / T^2 twice, 0, and -1 / T^2.
     _, grad = dclw.value_and_grad(Z1, Z2, temperature=T, sigma=SIGMA)
     assert set(grad) == {"z1", "z2", "temperature"}

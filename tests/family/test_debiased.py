@@ -10,7 +10,7 @@ from nceref.tolerance import close
 # Rows e_1, e_2 | e_1, -e_1. Row 1 of either view: positive 1, negatives 0 and -1. Row 2 of view 1: positive 0,
 # negatives 0, 0. Row 2 of view 2: positive 0, negatives -1, -1. Two negatives a row.
 Z1, Z2 = np.eye(2), np.array([[1.0, 0.0], [-1.0, 0.0]])
-T, PRIOR = 1.0, 0.1
+T, PRIOR = 0.8, 0.1
 FREE, FLOORED = np.array([1.0, 0, 0, 0]), np.array([0, 0, 0, 1.0])
 # Row 1: the estimate of the true negatives is above its floor 2 e^(-1/T).
 NG = (1 + exp(-1 / T) - PRIOR * 2 * exp(1 / T)) / (1 - PRIOR)
@@ -31,6 +31,10 @@ def test_estimate_below_the_floor_is_clamped():
 
 
 def test_gradient_off_the_clamp():
+    """dL_i/ds_ij = e^(s_ij/T) / ((1 - prior) (e^+ + Ng) T), 0 on the clamp;
+    dL_i/ds_ip = -(Ng + prior n e^+ / (1 - prior)) / ((e^+ + Ng) T), on the clamp -Ng / ((e^+ + Ng) T);
+    dL_i/dT = -sum_j s_ij dL_i/ds_ij / T, p among the j, on the clamp Ng (1 + s_ip) / ((e^+ + Ng) T^2);
+    dL/dz = (G + G^T) z,  G = dL/ds"""
     # By logit: positive (e^(1/T) - prior 2 e^(1/T) / (1 - prior)) / D - 1, negative e^s / ((1 - prior) D); over T,
     # and without normalization the row e_1 collects them, each candidate gets its own times e_1.
     # The loss is a function of s / T: dL/dT = -sum (dL/ds) s / T.

@@ -62,6 +62,25 @@ def test_hard_negatives_of_all_queries_or_of_the_own(candidates, count):
     assert close(rows, np.full(3, log(1 + mass)))
 
 
+def test_gradient_reaches_what_is_kept_as_anchor_and_as_candidate():
+    """dL_i/ds = (P - [positive]) / T for every candidate of row i that is kept, 0 for the others;
+    dL_i/dT = (s_ii - sum P s) / T^2"""
+    # Row 1 keeps document 2 and row 3 documents 1 and 2; tangentially, the positive is parallel.
+    given = ROWS | {"reduction": "sum"}
+    _, grad = guided_info_nce.value_and_grad(**given, **guide({}, 0.5, 0.2, 0.8), directions="qd")
+    one, each = 1 / (1 + exp(1 / T)), 1 / (2 + exp(1 / T))
+    slopes = np.array([[0, one, 0], [0, 0, 0], [each, each, 0]]) / T
+    assert close(grad["queries"], slopes)
+    assert close(grad["documents"], slopes.T)
+    assert close(grad["temperature"], (one + 2 * each) / T**2)
+    # All six are kept: a row is pushed off by what it meets in the other tower, and twice by each row of its own.
+    _, grad = guided_info_nce.value_and_grad(**given, margin=-5.0)
+    each = 1 / (6 + exp(1 / T))
+    for name in ("queries", "documents"):
+        assert close(grad[name], 3 * each / T * (1 - AXES))
+    assert close(grad["temperature"], 3 * 6 * each / T**2)
+
+
 def test_nothing_of_the_guide_has_a_slope():
     rng = np.random.default_rng(2)
     q, d = rng.standard_normal((2, 6, 4))

@@ -26,6 +26,7 @@ def test_more_than_half_of_two_negatives_keeps_both():
 
 
 def test_tie_keeps_the_negative_of_lower_index():
+    """as InfoNCE on the kept set, 0 on the other negatives"""
     # Row 2 repels key 1 with P / T and leaves key 3 alone, though both are equally similar; mean over three rows.
     # Key 2 is the negative of queries 1 and 3, which cancel. dL/dT = (1 - (1 - P)) / T^2 in every row.
     _, grad = hard_contrastive.value_and_grad(THREE, THREE, temperature=T, fraction=0.5)

@@ -11,7 +11,7 @@ from nceref.tolerance import bounds, close
 # Rows e_1, e_2 | e_1, -e_1. Row 1 of either view: positive 1, negatives 0 and -1. Row 2 of view 1: positive 0,
 # negatives 0, 0. Row 2 of view 2: positive 0, negatives -1, -1. Two negatives a row.
 Z1, Z2 = np.eye(2), np.array([[1.0, 0.0], [-1.0, 0.0]])
-T, PRIOR, B = 1.0, 0.1, 2.0
+T, PRIOR, B = 0.8, 0.1, 2.0
 FREE, FLOORED = np.array([1.0, 0, 0, 0]), np.array([0, 0, 0, 1.0])
 
 
@@ -38,6 +38,11 @@ def test_estimate_below_the_floor_is_clamped():
 
 
 def test_gradient_flows_through_the_importance_weights():
+    """dL_i/ds_ij = W ((1+b) r^(1+b)_j - b r^(b)_j) / ((e^+ + Ng) T), 0 on the clamp,
+    W = n sum e^((1+b)s/T) / sum e^(bs/T) / (1 - prior),  r^(b) = softmax of b s/T over the negatives;
+    dL_i/ds_ip = -(Ng + prior n e^+ / (1 - prior)) / ((e^+ + Ng) T), on the clamp -Ng / ((e^+ + Ng) T);
+    dL_i/dT = -sum_j s_ij dL_i/ds_ij / T, p among the j, on the clamp Ng (1 + s_ip) / ((e^+ + Ng) T^2);
+    dL/dz = (G + G^T) z,  G = dL/ds"""
     # G-6: negative j gets W ((1 + b) r_j^(1+b) - b r_j^(b)) / (D T), W = hard / (1 - prior), r^(k) = softmax(k s);
     # the positive (e^(1/T) - prior 2 e^(1/T) / (1 - prior)) / D - 1 over T. dL/dT = -sum (dL/ds) s / T.
     positive = (exp(1 / T) * (1 - 2 * PRIOR / (1 - PRIOR)) / D - 1) / T
@@ -55,8 +60,8 @@ def test_gradient_flows_through_the_importance_weights():
 
 
 def test_an_easy_negative_is_attracted():
-    # Its bracket is (1 + b) r^(1+b) - b r^(b) = 3 / (1 + e^3) - 2 / (1 + e^2) < 0.
-    assert 3 / (1 + exp(3)) < 2 / (1 + exp(2))
+    # Its bracket is (1 + b) r^(1+b) - b r^(b) = 3 / (1 + e^(3/T)) - 2 / (1 + e^(2/T)) < 0.
+    assert 3 / (1 + exp(3 / T)) < 2 / (1 + exp(2 / T))
     _, grad = hcl.value_and_grad(
         Z1, Z2, temperature=T, concentration=B, normalize="none", reduction="none", cotangent=FREE
     )

@@ -16,6 +16,8 @@ def test_orthogonal_pairs_give_log_of_one_plus_one_negative():
 
 
 def test_gradient_repels_query_and_key_of_different_pairs():
+    """dL_i/ds_ij = (P_ij - [j = i]) / T,  s_ij = q_i.k_j,  P_i = softmax(s_i/T);
+    dL_i/dT = (s_ii - sum_j P_ij s_ij) / T^2"""
     # Mean of two rows: dL/dq_1 = (P / 2T) (k_2 - k_1), whose tangential part is (P / 2T) k_2; keys likewise.
     # dL/dT = (s_ii - E_P[s]) / T^2 = (1 - (1 - P)) / T^2.
     _, grad = info_nce.value_and_grad(PAIRS, PAIRS, temperature=T)

@@ -50,6 +50,8 @@ def test_hardness_adds_the_similarity_of_the_chosen_negatives():
 
 
 def test_hardness_is_no_part_of_the_slopes():
+    """dL_i/ds_ic = (P_ic - [c = d_i]) / T,  s_ic = q_i.c,  P_i = softmax(s_i/T + a s_i);
+    dL_i/dT = (s_ii - sum_c P_ic s_ic) / T^2"""
     # One query, its document and one hard negative at a right angle to the document, cosine 0.6 of the query.
     q, d, n = np.array([[0.6, 0.8]]), np.array([[0.0, 1.0]]), np.array([[[1.0, 0.0]]])
     _, grad = mnrl.value_and_grad(

@@ -16,6 +16,9 @@ def test_value_is_log_softmax_of_the_own_key_among_itself_and_the_queue():
 
 
 def test_gradient_reaches_query_and_temperature_only():
+    """dL_i/ds_ij = (P_ij - [j is the own key]) / T, passed on to the query only,
+    s_ij the products of q_i with the own key and the queue,  P_i = softmax(s_i/T);
+    dL_i/dT = (s_own - sum_j P_ij s_ij) / T^2"""
     # -(1 - SHARE) k + SHARE (-k) + (1 - 2 SHARE) q over T: tangentially -k / T. dL/dT = -(1 - 2 SHARE) / T^2.
     _, grad = moco.value_and_grad(QUERY, KEY, QUEUE, temperature=T)
     assert set(grad) == {"queries", "temperature"}

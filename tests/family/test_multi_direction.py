@@ -67,6 +67,22 @@ def test_the_positive_twice_leaves_log_2_and_half_the_slope():
     assert multi_direction(far, far, temperature=1e-3, directions="qd_qq_dd") == 0.0
 
 
+def test_gradient_counts_the_positive_twice():
+    """dL_i/ds = (P - [positive]) / T for every candidate of row i, P its share of Z_i, of the positive 2 shares where
+    it stands twice;  dL_i/dT = (s_ii - sum P s) / T^2"""
+    # Each query is its own document and opposite to its hard negative: the positive at 1 twice, four rows of the other
+    # pair at 0, the own hard negative at -1, that of the other query at 0 to query and document.
+    axes, mass = np.eye(2), 2 * exp(1 / T) + 4 + exp(-1 / T) + 2
+    given = {"temperature": T, "normalize": "none", "reduction": "sum"}
+    _, grad = multi_direction.value_and_grad(axes, axes, -axes[:, None], **given)
+    own, hard = 2 * exp(1 / T) / mass - 1, exp(-1 / T) / mass
+    # Of the other pair: once as anchor and once as candidate of both kinds, 4 shares, less that of its hard negative.
+    assert close(grad["queries"], ((own - hard) * axes + 3 / mass * (1 - axes)) / T, scale=1)
+    assert close(grad["documents"], (own * axes + 3 / mass * (1 - axes)) / T, scale=1)
+    assert close(grad["negatives"][:, 0], (hard * axes + 2 / mass * (1 - axes)) / T, scale=1)
+    assert close(grad["temperature"], 2 * (hard - own) / T**2, scale=1)
+
+
 def test_a_small_loss_keeps_its_digits():
     far = np.array([[1.0, 0.0], [-1.0, 0.0]])
     assert close(multi_direction(far, far, temperature=0.05, directions="qd_qq_dd"), 3 * exp(-40))

@@ -23,6 +23,7 @@ def test_mean_divides_by_the_number_of_data():
 
 
 def test_gradient_is_the_missed_probability():
+    """dL/dlogit = -(1 - h)/N on data, nu h/M on noise,  h = sigmoid(u)"""
     # h = 1 / (1 + nu e^(-gap)): -(1 - h) / N on data, nu h / M on noise; h = 1 / (1 + nu) at a gap of 0.
     _, grad = nce.value_and_grad(DATA, NOISE, **KNOWN)
     assert set(grad) == {"data_logits", "noise_logits"}

@@ -16,6 +16,9 @@ def test_two_samples_give_log_of_one_plus_two_negatives():
 
 
 def test_a_row_gets_gradient_as_anchor_and_as_candidate():
+    """dL_i/ds_ij = (P_ij - [j = p]) / T,  P_i = softmax of s_ij/T over j != i;
+    dL_i/dT = (s_ip - sum_j P_ij s_ij) / T^2;
+    a row is anchor and candidate: dL/dz = (G + G^T) z,  G = dL/ds"""
     # As anchor: 2 P over T along the other sample; as a negative of the other sample's two rows: 2 P again.
     # Mean over 4 rows: 4 P / 4T. dL/dT = (1 - (1 - 2P)) / T^2.
     _, grad = nt_xent.value_and_grad(Z, Z, temperature=T)

@@ -24,6 +24,11 @@ def test_sum_form_weighs_samples_by_alpha_and_the_own_center_by_one():
 
 
 def test_gradient_is_mass_times_softmax_minus_weight():
+    """dL_i/dlogit_k = W p_k - w_k,  W = 1 + alpha |P(i)|,  w_k = alpha on P(i), 1 on c_y, else 0,
+    p the softmax over all logits of E_i;
+    normalized form: divided by W;
+    dL_i/dT = -sum_a s_ia dL_i/dlogit_a / T^2 over the rows a, whose logit is s_ia/T;
+    dL_i/db_k = dL_i/dlogit_k"""
     # W = 1 + A in rows 1 and 2. By center: W e/Z - 1 on the own, W/Z on the other, times the row as given.
     # By sample, over T: row 1 repels e_2 with W/Z, row 3 repels e_1 with 1/Z3; tangential parts only.
     # dL/dT = -(W E/Z - A) / T^2 in rows 1 and 2. Mean over 3 rows.

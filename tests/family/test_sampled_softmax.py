@@ -38,13 +38,17 @@ def test_items_with_the_id_of_the_positive_are_no_negatives():
     assert close(value(item_ids=[7, 3, 7]), np.log(1 + others * COUNTS / POSITIVE))
 
 
-def test_refined_corrections_have_one_gradient_by_hand():
+def test_the_refined_corrections_have_one_gradient():
+    """dL_i/ds_ij = (P_ij - [j = i]) / T,  s_ij = q_i.v_j,  P_i = softmax over the corrected logits;
+    dL_i/dT = (s_ii - sum_j P_ij s_ij) / T^2"""
     q, v, m = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([4.0, 0.5])
-    share = (1 / m[::-1]) / (1 / m[::-1] + POSITIVE)
-    expected = np.stack([share[0] * (v[1] - v[0]), share[1] * (v[0] - v[1])]) / T / 2
-    for correction in ("negatives", "weighted"):
+    # Each query has one negative; the positive is divided by its own count with "all" only.
+    for correction, own in (("all", m), ("negatives", 1), ("weighted", 1)):
+        share = (1 / m[::-1]) / (1 / m[::-1] + POSITIVE / own)
+        slopes = share[:, None] * np.array([[-1, 1], [1, -1]]) / T / 2
         _, grad = sampled_softmax.value_and_grad(q, v, m, temperature=T, correction=correction, normalize="none")
-        assert close(grad["queries"], expected)
+        assert close(grad["queries"], slopes @ v)
+        assert close(grad["items"], slopes.T @ q)
         assert close(grad["temperature"], np.mean(share) / T**2)
 
 

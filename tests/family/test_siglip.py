@@ -18,6 +18,8 @@ def test_value_sums_over_all_pairs_and_divides_by_n():
 
 
 def test_gradient_weighs_each_pair_by_its_own_sigmoid():
+    """dL/dl_ij = -y_ij sigmoid(-y_ij l_ij) / N,  l_ij = t x_i.y_j + b,  dL/dt = sum_ij (dL/dl_ij) x_i.y_j,
+    dL/db = sum_ij dL/dl_ij"""
     # e = dL/dl is -MISSED/2 on the diagonal, FALSE/2 off it. dL/dx_1 = S e y, tangentially S FALSE/2 y_2.
     # dL/dS = sum e x.y and dL/db = sum e, over two pairs of each kind.
     _, grad = siglip.value_and_grad(PAIRS, PAIRS, logit_scale=S, logit_bias=B)

@@ -21,6 +21,7 @@ def test_weight_multiplies_the_sum_over_negatives():
 
 
 def test_gradient_is_minus_the_key_plus_the_weighted_other_keys():
+    """dL_i/ds_ii = -1,  dL_i/ds_ij = w"""
     # Tangential parts: q_1 and q_3 keep w k_2 = (0, w); q_2 keeps w (k_1 + k_3) = 0. Keys are the same by symmetry.
     w = 2.0
     _, grad = simple.value_and_grad(THREE, THREE, negative_weight=w)

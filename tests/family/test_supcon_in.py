@@ -34,6 +34,10 @@ def test_positives_of_different_similarity_cost_more_outside_the_logarithm():
 
 
 def test_gradient_leaves_each_positive_its_share():
+    """dL_i/ds_ia = (P_ia - w_ia e^(s_ia/T) / sum_{p in P} w_ip e^(s_ip/T)) / T,  w = 0 off P,
+    P_ia = exp(s_ia/T) / sum_{b!=i} exp(s_ib/T);
+    dL_i/dT = -sum_a s_ia dL_i/ds_ia / T;
+    dL/dz = (G + G^T) z,  G = dL/ds"""
     # Row 1 alone: X = softmax over its positives = (FAR, NEAR); P = (1, E, 1) / (E + 2).
     # Tangentially: (1/(E + 2) - FAR) / T along e_2 to the positive, 1/(E + 2) / T to the negative.
     _, grad = supcon_in.value_and_grad(

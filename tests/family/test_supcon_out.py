@@ -22,6 +22,11 @@ def test_several_positives_are_averaged_outside_the_logarithm():
 
 
 def test_gradient_has_the_transposed_term():
+    """dL_i/ds_ia = (P_ia - w_ia / |P|) / T,  w = 0 off P; sum form: (|P| P_ia - w_ia) / T,
+    P_ia = exp(s_ia/T) / sum_{b!=i} exp(s_ib/T);
+    dL_i/dT = -sum_a s_ia dL_i/ds_ia / T;
+    with a base temperature T0 both times T/T0, and dL_i/dT + L_i/T of the L_i that has this factor;
+    dL/dz = (G + G^T) z,  G = dL/ds"""
     # G = P - 1/2 over T: FAR - 1/2 from an outer row to the middle one, 0 from the middle row.
     # Tangential at e_1: (FAR - 1/2) e_2; at e_2: twice (FAR - 1/2) e_1; mean over 3 rows.
     # dL/dT = (1/2 - NEAR) / T^2 in the outer rows.

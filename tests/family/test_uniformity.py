@@ -25,6 +25,8 @@ def test_diagonal_counts_every_point_with_itself():
 
 
 def test_gradient_pushes_each_point_off_the_others():
+    """pairs i < j: dL/dx_i = -2t sum_j w_ij (x_i - x_j),  w_ij = exp(-t d_ij^2) / sum_{k<l} exp(-t d_kl^2),
+    d_ij = |x_i - x_j|"""
     # -2t sum_j w_ij (x_i - x_j), w = potential / S: at e_1 only x_2 is tangential, 2t w_12 (0, 1);
     # the middle row is pushed by both sides alike.
     _, grad = uniformity.value_and_grad(THREE, t=T)
