@@ -11,12 +11,12 @@ from nceref.engine.settings import process_count
 from nceref.losses import all_losses, get_loss
 from nceref.output.files import replace
 from nceref.verification.vectors.large import large_case
-from nceref.verification.vectors.packed import packed
 from nceref.verification.vectors.ranks import RanksCase
 from nceref.verification.vectors.ranks_file import ranks_file
 from nceref.verification.vectors.records import VectorCase
-from nceref.verification.vectors.store import DATA, FORMAT, package_files, read_vectors
+from nceref.verification.vectors.store import DATA, read_vectors
 from tools.vectors.cases import small_cases, with_bugs
+from tools.vectors.files import large_files, package_files
 from tools.vectors.ranks import ranks_cases
 
 ON_RANKS = ("clip", "info_nce", "nt_xent", "siglip", "supcon_out")
@@ -56,7 +56,7 @@ def main(parts: list[str]) -> None:
     """Write the files of some parts, and the manifest of all."""
     cases = made(small, all_losses()) if "small" in parts else read_vectors().cases
     if "large" in parts:
-        write(packed([case for each in made(large, all_losses()).values() for case in each], FORMAT))
+        write(large_files(case for each in made(large, all_losses()).values() for case in each))
     if "ranks" in parts:
         write(ranks_file([case for each in made(on_ranks, ON_RANKS).values() for case in each]))
     # Last: it counts and hashes what lies there.

@@ -4,17 +4,16 @@ Written out, with all numbers in place, they are cases like the others.
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from nceref.errors import InputError
-from nceref.losses import get_loss
 from nceref.targets.protocol import hex_of
-from nceref.verification.vectors.formats import arrays_of_tensors, tensors
-from nceref.verification.vectors.records import DIGITS_ALLOWED, VectorCase, record_of
-from nceref.verification.vectors.shared_inputs import shared_arrays, shared_by, taken
+from nceref.verification.vectors.formats import arrays_of_tensors
+from nceref.verification.vectors.records import DIGITS_ALLOWED, VectorCase
+from nceref.verification.vectors.shared_inputs import taken
 
 RECORDS, ARRAYS = "large.json", "large.safetensors"
 MOST_ENTRIES = 64
@@ -27,47 +26,7 @@ def is_large(case: VectorCase) -> bool:
     return any(np.size(x) > MOST_ENTRIES for x in case.inputs.values())
 
 
-def packed(cases: Sequence[VectorCase], format: str) -> dict[str, bytes]:
-    """The two files of large cases.
-
-    Parameters
-    ----------
-    cases : sequence of VectorCase
-        At most one of a loss.
-    format : str
-        Of the records.
-
-    Returns
-    -------
-    dict
-        Contents by name of file; equal cases give equal bytes.
-    """
-    arrays, lines = dict(shared_arrays()), []
-    for case in cases:
-        record, shared = record_of(case), shared_by(get_loss(case.loss).declaration)
-        for name, (array, column) in shared.items():
-            assert np.array_equal(taken(arrays, array, column), case.inputs[name])
-            record["inputs"][name] = _without_numbers(record["inputs"][name], array=array, column=column)
-        for name, output in case.outputs.items():
-            if output.rows is not None:
-                own = f"{case.loss}.{name}"
-                arrays[own] = output.numbers
-                arrays |= {f"{own}.{dtype}": _narrow(room) for dtype, room in output.allowed.items()}
-                kept = _without_numbers(record["outputs"][name], array=own)
-                record["outputs"][name] = {**kept, "allowed": list(output.allowed)}
-        lines.append(json.dumps({"loss": case.loss, **record}, allow_nan=False))
-    body = ",\n".join(lines)
-    return {RECORDS: f'{{"format": "{format}", "cases": [\n{body}\n]}}\n'.encode(), ARRAYS: tensors(arrays)}
-
-
-def _narrow(room: Any) -> Any:
-    """Allowed errors in float32, where that holds the few digits that they have."""
-    with np.errstate(over="ignore"):
-        narrow = np.asarray(room, dtype=np.float32)
-    return narrow if np.array_equal(_digits(narrow), room) else room
-
-
-def _digits(narrow: Any) -> Any:
+def digits(narrow: Any) -> Any:
     """The numbers of `DIGITS_ALLOWED` decimal digits that are nearest to some numbers, as Python reads them.
 
     Up to 10^22 a power of ten is a float64: a whole number times or divided by it is rounded once, as a decimal is.
@@ -82,11 +41,6 @@ def _digits(narrow: Any) -> Any:
     out[exact] = np.where(after > 0, np.rint(x * tens) / tens, np.rint(x / tens) * tens)
     out[~exact] = [float(f"{x:.{DIGITS_ALLOWED}g}") for x in unique[~exact].tolist()]
     return out[places].reshape(np.shape(narrow))
-
-
-def _without_numbers(record: Mapping[str, Any], **where: Any) -> dict[str, Any]:
-    kept = {key: x for key, x in record.items() if key not in ("hex", "decimal")}
-    return {**kept, **{key: x for key, x in where.items() if x is not None}}
 
 
 def unpacked(records: bytes, arrays: bytes, losses: Collection[str]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -131,5 +85,5 @@ def _with_numbers(record: dict[str, Any], arrays: Mapping[str, Any], with_decima
     numbers = np.asarray(taken(arrays, name, column), dtype=np.float64)
     if not with_decimals:
         return {**record, "hex": hex_of(numbers)}
-    allowed = {dtype: _digits(arrays[f"{name}.{dtype}"]).ravel().tolist() for dtype in record["allowed"]}
+    allowed = {dtype: digits(arrays[f"{name}.{dtype}"]).ravel().tolist() for dtype in record["allowed"]}
     return {**record, "hex": hex_of(numbers), "decimal": list(map(repr, numbers.ravel().tolist())), "allowed": allowed}

@@ -29,7 +29,7 @@ DATA = Path(__file__).parent / "data"
 """The vectors of the package."""
 MANIFEST, RANKS = "MANIFEST.json", "ranks.json"
 CHANGES = "CHANGES.jsonl"
-"""A line for each version of the corpus: what changed, and the hash of its ids."""
+"""A line for each version of the corpus: what changed, and the sha256 of its ids, sorted, one a line."""
 FORMAT, FORMER = "2.0", "1"
 """Of the files. The first number changes where a reader of before would misread them: format 1 had one allowed error
 for a whole output."""
@@ -272,40 +272,14 @@ def text_of(path: Path, content: bytes) -> str:
         raise FileError(msg) from None
 
 
-def folder_files(
-    cases: Mapping[str, Sequence[VectorCase]], others: Mapping[str, bytes] = NOTHING, pack: bool = False
-) -> dict[str, bytes]:
+def folder_files(cases: Mapping[str, Sequence[VectorCase]], others: Mapping[str, bytes] = NOTHING) -> dict[str, bytes]:
     """The contents of a folder of vectors by name of file, the manifest last.
 
-    Parameters
-    ----------
-    cases : mapping
-        Name of a loss to its cases.
-    others : mapping
-        Contents of files without cases of one loss alone, by name.
-    pack : bool
-        Whether the numbers of large cases stand in a file of arrays, as they do in the package.
+    `cases`: name of a loss to its cases. `others`: contents of files without cases of one loss alone, by name.
     """
-    large = [case for each in cases.values() for case in each if pack and packed.is_large(case)]
-    files = {f"{loss}.json": _loss_file(loss, [x for x in each if x not in large]) for loss, each in cases.items()}
-    files |= {**(packed.packed(large, FORMAT) if large else {}), **others}
+    files = {**{f"{loss}.json": _loss_file(loss, each) for loss, each in cases.items()}, **others}
     files |= {path.name: read(path) for path in (*sorted(DATA.glob("*.schema.json")), DATA / CHANGES)}
-    return {**files, MANIFEST: _manifest_file(cases, files)}
-
-
-def package_files(cases: Mapping[str, Sequence[VectorCase]]) -> dict[str, bytes]:
-    """The same of the package's own folder, with the large cases and those on several ranks that are there.
-
-    Parameters
-    ----------
-    cases : mapping
-        Name of a loss to its small cases; large ones among them are left out.
-    """
-    records, arrays = (read(DATA / name) for name in (packed.RECORDS, packed.ARRAYS))
-    small = {loss: [case for case in each if not packed.is_large(case)] for loss, each in cases.items()}
-    large = _unpacked(small, records, arrays)
-    whole = {loss: [*each, *large[loss]] for loss, each in small.items()}
-    return folder_files(whole, {RANKS: read(DATA / RANKS)}, pack=True)
+    return {**files, MANIFEST: manifest_file(cases, files)}
 
 
 def _loss_file(loss: str, cases: Sequence[VectorCase]) -> bytes:
@@ -314,7 +288,8 @@ def _loss_file(loss: str, cases: Sequence[VectorCase]) -> bytes:
     return f'{{"format": "{FORMAT}", "loss": "{loss}", "cases": [\n{lines}\n]}}\n'.encode()
 
 
-def _manifest_file(cases: Mapping[str, Sequence[VectorCase]], files: Mapping[str, bytes]) -> bytes:
+def manifest_file(cases: Mapping[str, Sequence[VectorCase]], files: Mapping[str, bytes]) -> bytes:
+    """The manifest of a folder with these cases in these files."""
     content = {
         "format": FORMAT,
         "corpus": CORPUS,
@@ -327,12 +302,6 @@ def _manifest_file(cases: Mapping[str, Sequence[VectorCase]], files: Mapping[str
         "files": {name: hashlib.sha256(x).hexdigest() for name, x in files.items()},
     }
     return f"{json.dumps(content, indent=1)}\n".encode()
-
-
-def hash_of_ids(cases: Mapping[str, Sequence[VectorCase]]) -> str:
-    """The checksum of a corpus in the change log: the sha256 of its ids, sorted, one a line."""
-    ids = sorted(case.id for each in cases.values() for case in each)
-    return hashlib.sha256("\n".join(ids).encode()).hexdigest()
 
 
 def is_required(case: VectorCase) -> bool:

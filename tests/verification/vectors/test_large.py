@@ -22,15 +22,14 @@ from nceref.verification.vectors.rows import EDGES, LISTED, listed_rows, whole
 from nceref.verification.vectors.shared_inputs import shared_arrays, shared_inputs
 from nceref.verification.vectors.store import (
     DATA,
-    FORMAT,
     RANKS,
     ChecksumError,
     check_files,
     folder_files,
-    package_files,
     read_vectors,
 )
 from tools.vectors.cases import small_cases
+from tools.vectors.files import large_files, package_files
 
 pytestmark = pytest.mark.machine
 
@@ -106,7 +105,7 @@ def test_the_program_of_every_loss_is_within_its_bound_of_the_stored_numbers(nam
 
 
 def test_equal_cases_give_equal_files_that_are_small():
-    assert packed.packed([stored(name) for name in all_losses()], FORMAT) == CONTENT
+    assert large_files(stored(name) for name in all_losses()) == CONTENT
     assert sum(map(len, CONTENT.values())) < 175e3 * len(all_losses())
 
 
