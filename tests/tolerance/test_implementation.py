@@ -1,17 +1,18 @@
-"""The bounds of a right program: never below what textbook programs do, and never far above it.
+"""The bounds of a right program: never below what correct programs do, and never far above it.
 
-The programs here are written in NumPy; `test_torch_programs` has those that need PyTorch, for every loss and format.
+The programs here are those of the catalogue; `test_torch_programs` has more, which need PyTorch.
 """
 
 from functools import cache
 
 import numpy as np
 import pytest
+from catalogue import observed
 from slow import partly_slow
 from sweep import every_loss, sweep
-from tolerance.numpy_programs import PROGRAMS
 
-from nceref import get_loss
+from mutants.bug import correct_programs, independent_programs, target
+from nceref import get_loss, registry
 from nceref.cases.corpus.corpus import corpus, evaluate
 from nceref.engine.bound_loss import bound_loss
 from nceref.errors import InputError
@@ -19,98 +20,78 @@ from nceref.tolerance.implementation import FORMATS, implementation_bounds
 
 pytestmark = pytest.mark.machine
 
-
-def run(name, how, probe):
-    """Value and gradients of a program on a probe, computed in its format."""
-    dtype = np.dtype(probe.dtype)
-    constants = {p.name for p in probe.loss.parameters if getattr(p, "constant", False)}
-    arguments = {}
-    for key, x in probe.inputs.items():
-        if isinstance(x, np.ndarray) and x.dtype.kind == "f":
-            arguments[key] = x.astype(dtype)
-        else:
-            arguments[key] = dtype.type(x) if isinstance(x, float) and key not in constants else x
-    with np.errstate(all="ignore"):
-        rows, weights, total, backward = PROGRAMS[name](how, **arguments)
-        weights = weights / dtype.type(total) if probe.reduction == "mean" else weights
-        grads = backward(weights)
-        value = weights * rows if probe.reduction == "none" else (weights * rows).sum()
-    # A number that slipped into double precision would make the bounds of single precision look generous.
-    assert {x.dtype for x in (value, *grads.values())} == {dtype}
-    return value, grads
+LOSSES = registry.names("nceref.family")
+CORRECT = [p for p in (*correct_programs().values(), *independent_programs().values()) if not p.named]
+MOST = 2
+"""Programs of a loss; the score has the others."""
 
 
-def shares(name, probe, how):
-    """Error over bound of every quantity of a program; infinite where it is not finite."""
-    value, grads = run(name, how, probe)
+def shares(probe, value, grads):
+    """Error over bound of every quantity of an answer; infinite where it is not finite."""
     pairs = {"value": (value, probe.value, probe.bounds.value)}
-    pairs |= {k: (grads[k], probe.grads[k], probe.bounds.grads[k]) for k in probe.grads}
+    pairs |= {k: (grads[k], probe.grads[k], probe.bounds.grads[k]) for k in probe.grads if k in grads}
     return {k: float(np.max(np.nan_to_num(np.abs(a - b) / c, nan=np.inf))) for k, (a, b, c) in pairs.items()}
-
-
-def may_break(name, how, probe):
-    """Whether a shift by the anchor's own logit leaves no exponential above 0: its logarithm no tolerance excuses."""
-    depth = 1 / probe.inputs.get("temperature", 1.0)
-    return name == "supcon_out" and how == 1 and depth > -np.log(FORMATS[probe.dtype].storage.tiny) / 4
-
-
-FEW = 6
-"""Probes on which it shows what a reduction or a variant is in the bounds; the plain loss meets every geometry."""
-
-
-def judged(name, dtype, settings=None, reduction="mean", most=0):
-    """Shares of every evaluation of a program on the probes of the quick corpus, all of them or so many."""
-    loss = get_loss(name).declaration
-    for probe in corpus(loss, settings or {}, suite="quick", dtype=dtype, reduction=reduction, most=most):
-        if not probe.skip:
-            yield from ((probe, how, shares(name, probe, how)) for how in range(3) if not may_break(name, how, probe))
 
 
 @cache
 def on_every_case(name, dtype):
-    """The same, of the whole corpus."""
-    return tuple(judged(name, dtype))
+    """Shares of correct programs of a loss on the quick corpus."""
+    seen = [(p.id, o) for p in [p for p in CORRECT if p.loss == name][:MOST] for o in observed(p, dtype)]
+    return [(id, o.probe.id, shares(o.probe, o.outcome.value, o.outcome.grads)) for id, o in seen]
 
 
 @pytest.mark.parametrize(
     ("name", "dtype"),
     partly_slow(
-        [(name, dtype) for name in PROGRAMS for dtype in ("float64", "float32")],
+        [(name, dtype) for name in LOSSES for dtype in ("float64", "float32")],
         lambda case: case[1] == "float32" or case[0] in ("clip", "nce", "supcon_out"),
         "the same bounds with another unit of rounding",
     ),
 )
-def test_textbook_programs_stay_within_the_bound_and_not_far_below(name, dtype):
+def test_correct_programs_stay_within_the_bound_and_not_far_below(name, dtype):
     outcomes = on_every_case(name, dtype)
-    worst = max((max(share.values()), probe.id, how, share) for probe, how, share in outcomes)
+    worst = max((max(share.values()), *ids, share) for *ids, share in outcomes)
     assert worst[0] <= 1, worst
     assert worst[0] > 1e-3, worst
     # Where a program meets the exact number, the share is 0; a bound that is 10^4 times too large has a smaller median.
     assert np.median([s for *_, share in outcomes for s in share.values() if s > 0]) > 1e-4
 
 
-# The largest errors of the other programs are .4 to 1 % of what all roundings together might do.
-@sweep("name", sorted(PROGRAMS.keys() - {"alignment", "supcon_out", "uniformity"}))
+# The largest errors of the programs of `uniformity` are .3 % of what all roundings together might do.
+@sweep("name", sorted({*LOSSES} - {"uniformity"}))
 def test_a_hundredth_of_the_bounds_refuses_right_programs(name):
     assert max(100 * max(share.values()) for *_, share in on_every_case(name, "float32")) > 1
 
 
-@pytest.mark.parametrize("reduction", ["sum", "none"])
-@pytest.mark.parametrize("name", ["nt_xent", "supcon_out", "siglip", "clip", "nce", "arcface"])
-def test_sums_and_single_rows_have_bounds_of_their_own(name, reduction):
-    for probe, how, share in judged(name, "float32", reduction=reduction, most=FEW):
-        assert max(share.values()) <= 1, (probe.id, how, share)
+FEW = 3
+"""Probes on which it shows what a reduction or a variant is in the bounds; the mean meets every geometry."""
+
+
+def in_single(loss, settings=None, reduction="mean"):
+    """A few probes in float32, and the shares of the package's own program there."""
+    options = {"suite": "quick", "dtype": "float32", "reduction": reduction, "most": FEW}
+    for probe in corpus(loss.declaration, settings or {}, **options):
+        if not probe.skip:
+            rounded = {n: x.astype("f4") if getattr(x, "dtype", "i") == "f8" else x for n, x in probe.inputs.items()}
+            of_rows = {"cotangent": np.ones(np.shape(probe.value), "f4")} if reduction == "none" else {}
+            yield probe, shares(probe, *loss.value_and_grad(**rounded, reduction=reduction, **of_rows))
+
+
+@sweep("reduction", ["sum", "none"])
+@every_loss
+def test_sums_and_single_rows_have_bounds_of_their_own(loss_name, reduction):
+    loss = get_loss(loss_name)
+    for probe, share in in_single(loss, reduction=reduction) if loss.declaration.has_rows else ():
+        assert max(share.values()) <= 1, (probe.id, share)
         assert np.shape(probe.bounds.value) == np.shape(probe.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "variant"),
-    [(name, variant) for name in PROGRAMS for variant in get_loss(name).declaration.variants[1:]],
-    ids=lambda x: x if isinstance(x, str) else "-".join(f"{k}={v}" for k, v in x.items()),
-)
-def test_every_variant_of_a_loss_is_admitted(name, variant):
-    for probe, how, share in judged(name, "float32", settings=dict(variant), most=FEW):
-        assert max(share.values()) <= 1, (probe.id, how, share)
+@every_loss
+def test_every_variant_of_a_loss_is_admitted(loss_name):
+    loss = get_loss(loss_name)
+    for variant in loss.declaration.variants[1:]:
+        for probe, share in in_single(loss, dict(variant)):
+            assert max(share.values()) <= 1, (variant, probe.id, share)
 
 
 @pytest.mark.parametrize("seed", [40, 61, 167])
@@ -120,9 +101,10 @@ def test_a_column_has_room_for_the_rounding_of_its_own_probabilities(seed):
     image, text = 10 ** rng.uniform(-1.5, 1.5, (2, 5, 1)) * rng.standard_normal((2, 5, 3))
     s = image / np.linalg.norm(image, axis=1, keepdims=True) @ (text / np.linalg.norm(text, axis=1, keepdims=True)).T
     assert np.any((s.argmax(0) == np.arange(5)) & (s.argmax(1) != np.arange(5)))
-    probe = evaluate(get_loss("clip").declaration, {"image": image, "text": text, "logit_scale": 1000.0})
-    for how in range(3):
-        assert max(shares("clip", probe, how).values()) <= 1
+    given = {"image": image, "text": text, "logit_scale": 1000.0}
+    probe = evaluate(get_loss("clip").declaration, given)
+    for program in [p for p in CORRECT if p.loss == "clip"]:
+        assert max(shares(probe, *target(program)(**given)).values()) <= 1, program.id
 
 
 def probe_of(name, id, dtype="float64", **more):
