@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from diagnosis.altered_losses import altered, observed, real, right, temperature, times
+from diagnosis.altered_losses import altered, observed, right, temperature, times
 from diagnosis.test_fresh import calls_of, without
 
+from mutants.bug import stop as real
 from nceref.diagnosis.departure import departure
 
 

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
-from diagnosis.altered_losses import real, right, unit
+from diagnosis.altered_losses import right
 
+from mutants.bug import stop as real
+from mutants.bug import unit
 from nceref import get_loss
 from nceref.cases.corpus.corpus import corpus
 from nceref.cases.records import Observation, Outcome

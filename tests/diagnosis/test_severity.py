@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
-from diagnosis.altered_losses import altered, logsumexp, observed, real, right, unit
+from diagnosis.altered_losses import altered, observed, right
 from diagnosis.test_fresh import calls_of
 
+from mutants.bug import logsumexp, unit
+from mutants.bug import stop as real
 from nceref.diagnosis.fresh import NO_CALLS
 from nceref.diagnosis.severity import severity
 
