@@ -1,5 +1,8 @@
 """What is done to a gradient on its way back is found edge by edge, and said of the edge."""
 
+from functools import partial
+
+import catalogue
 import numpy as np
 import pytest
 from diagnosis.gradient_programs import (
@@ -16,6 +19,7 @@ from diagnosis.gradient_programs import (
 )
 from slow import partly_slow
 
+from mutants.bug import gradient_programs
 from nceref.diagnosis.diagnose import diagnose
 from nceref.diagnosis.expressions import Product, written
 from nceref.diagnosis.fresh import fresh_calls
@@ -60,25 +64,6 @@ def candidates_detached(denominator=lambda z: z, numerator=lambda z: z):
     return "nt_xent", target
 
 
-def arccosine_passed_over(embeddings, class_weights, target, scale, margin, **_):
-    """The slope of the cosine is taken by the angle."""
-    cosines = unit(embeddings) @ unit(class_weights).T
-    own = np.arange(len(class_weights)) == np.asarray(target)[:, None]
-    angles = np.arccos(np.clip(detached(cosines), -1, 1)) + float(detached(margin))
-    harder = recorded(np.cos(angles), [(cosines, lambda g: -g * np.sin(angles))])
-    logits = np.where(own, harder, cosines) * scale
-    return np.mean(log_sum_exp(logits) - np.sum(np.where(own, logits, 0.0), axis=1))
-
-
-def first_of_each_pair_moves(x, t, **_):
-    z = unit(x)
-    n = len(x)
-    later = np.triu(np.ones((n, n), dtype=bool), 1)
-    apart = np.reshape(z, (n, 1, -1)) - np.reshape(detached(z), (1, n, -1))
-    squares = np.where(later, np.sum(apart * apart, axis=-1), np.inf)
-    return np.log(np.sum(np.exp(-t * squares)) / np.sum(later))
-
-
 def count_forgotten(embeddings, labels, temperature, **_):
     """The mean over the positives divides by their number in the value alone."""
     z = unit(embeddings)
@@ -101,14 +86,6 @@ def smoothing_forgotten(logits, target, temperature, label_smoothing, **_):
 
 
 PROGRAMS = {
-    "an arccosine": (
-        ("arcface", arccosine_passed_over),
-        "gradient-parts-scaled", "passes straight through the arccosine, without its derivative",
-    ),
-    "points of pairs": (
-        ("uniformity", first_of_each_pair_moves),
-        "gradient-parts-scaled", "no gradient passes through the second point of each pair; it should",
-    ),
     "candidates of the denominator": (
         candidates_detached(denominator=detached),
         "candidates-detached", "no gradient passes through the rows as candidates in the denominator; it should",
@@ -174,7 +151,7 @@ PROGRAMS = {
 
 
 FEW = {
-    "an arccosine", "candidates of the denominator", "the lengths", "a number of positives", "a smoothing", "two edges",
+    "candidates of the denominator", "the lengths", "a number of positives", "a smoothing", "two edges",
     "a half of the rows", "an expression", "another loss",
 }  # fmt: skip
 
@@ -190,12 +167,22 @@ def test_the_edge_is_named_with_what_it_should_carry(name):
     assert "fresh call" in found.sentence
 
 
-def test_a_cosine_that_is_rounded_beyond_one_is_predicted():
-    """Rows of the antipodal case of this seed have cosines of 1 and -1, and roundings of these."""
-    seen = observed("arcface", arccosine_passed_over, every=3)
-    (found,) = diagnose(seen, (), fresh_calls(lambda probe: answer(arccosine_passed_over, probe), seen))
-    others = observed("arcface", arccosine_passed_over, seed=1)
-    assert {"antipodal-0.3", "antipodal-0.07"} <= {o.probe.id for o in others}
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("arcface-slope-by-the-angle", "passes straight through the arccosine, without its derivative"),
+        ("uniformity-first-of-each-pair-moves", "no gradient passes through the second point of each pair; it should"),
+    ],
+)
+def test_the_edge_of_a_program_of_the_catalogue_is_named_and_predicts_other_cases(name, words):
+    """Rows of the antipodal case of another seed have cosines of 1 and -1, and roundings of these."""
+    program = gradient_programs()[name]
+    seen = list(catalogue.observed(program, every=3))
+    (found,) = diagnose(seen, (), fresh_calls(partial(catalogue.answer, program), seen))
+    assert found.id == "gradient-parts-scaled"
+    assert words in found.sentence
+    others = list(catalogue.observed(program, seed=1))
+    assert any("antipodal" in o.probe.id for o in others)
     assert found.predicts(others)
 
 

@@ -1,10 +1,12 @@
 """Arithmetic that goes wrong is told from everything else, alone and beside another convention."""
 
+import catalogue
 import numpy as np
 import pytest
 from diagnosis.altered_losses import altered, samples
 from slow import partly_slow
 
+from mutants.bug import bugs
 from nceref.cases.corpus.corpus import evaluate
 from nceref.cases.records import Observation, Outcome
 from nceref.cases.rounding import rounded
@@ -63,47 +65,11 @@ def test_a_small_constant_is_not_called_rounding():
     assert [one.id for one in found] == ["offset-constant"]
 
 
-def logits(probe):
-    z = np.concatenate([probe.inputs["z1"], probe.inputs["z2"]])
-    z = z / np.linalg.norm(z, axis=1, keepdims=True)
-    n = len(z) // 2
-    return z @ z.T / probe.inputs["temperature"], np.arange(2 * n), np.roll(np.arange(2 * n), n)
-
-
-@np.errstate(all="ignore")
-def unshifted(probe, value, grads):
-    s, rows, positive = logits(probe)
-    mass = np.exp(s) * (1 - np.eye(len(s)))
-    found = float(np.mean(-np.log(mass[rows, positive] / mass.sum(axis=1))))
-    return found, {n: g if np.isfinite(found) else np.nan * g for n, g in grads.items()}
-
-
-@np.errstate(all="ignore")
-def shifted_by_masked(probe, value, grads):
-    s, rows, positive = logits(probe)
-    s = s - s.max(axis=1, keepdims=True)
-    mass = np.exp(s) * (1 - np.eye(len(s)))
-    found = float(np.mean(np.log(mass.sum(axis=1)) - s[rows, positive]))
-    return found, {n: g if np.isfinite(found) else np.nan * g for n, g in grads.items()}
-
-
-@np.errstate(all="ignore")
-def log_of_softmax(probe, value, grads):
-    s, rows, positive = logits(probe)
-    s = np.where(np.eye(len(s)), -np.inf, s)
-    p = np.exp(s - s.max(axis=1, keepdims=True))
-    found = float(np.mean(-np.log(p[rows, positive] / p.sum(axis=1))))
-    return found, {n: g if np.isfinite(found) else np.nan * g for n, g in grads.items()}
-
-
-@pytest.mark.parametrize(
-    ("id", "target"),
-    [("exp-overflows", unshifted), ("exp-underflows", shifted_by_masked), ("exp-underflows", log_of_softmax)],
-)
-def test_exponentials_out_of_range_are_named(id, target):
-    found = triage(altered("nt_xent", target, every=1))
-    assert found[0].id == id
-    assert "it is finite and right" in found[0].sentence
+@pytest.mark.parametrize("name", ["nt-xent-bare-exponentials", "supcon-in-maximum-of-self", "siglip-bare-sigmoids"])
+def test_exponentials_out_of_range_are_named(name):
+    (found,) = triage(list(catalogue.observed(bugs()[name])))
+    assert (found.id,) == bugs()[name].named
+    assert "it is finite and right" in found.sentence
 
 
 def test_a_gradient_that_is_off_is_not_called_rounding():
@@ -111,22 +77,11 @@ def test_a_gradient_that_is_off_is_not_called_rounding():
     assert triage(seen) == ()
 
 
-def test_bare_sigmoids_overflow():
-    @np.errstate(all="ignore")
-    def target(probe, value, grads):
-        x, y = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (probe.inputs["image"], probe.inputs["text"]))
-        signed = (2 * np.eye(len(x)) - 1) * (probe.inputs["logit_scale"] * x @ y.T + probe.inputs["logit_bias"])
-        return -np.log(1 / (1 + np.exp(-signed))).sum() / len(x), grads
-
-    assert triage(altered("siglip", target))[0].id == "exp-overflows"
-
-
 def test_arithmetic_is_seen_beside_another_convention():
-    def target(probe, value, grads):
-        found, slopes = unshifted(probe, value, grads)
-        return 2 * found, {n: 2 * g for n, g in slopes.items()}
-
-    seen = altered("nt_xent", target)
+    seen = [
+        Observation(o.probe, Outcome(2 * o.outcome.value, {n: 2 * g for n, g in o.outcome.grads.items()}))
+        for o in catalogue.observed(bugs()["nt-xent-bare-exponentials"], every=2)
+    ]
     assert triage(seen) == ()
     found = triage(seen, lambda probe: (2 * probe.value, {n: 2 * g for n, g in probe.grads.items()}))
     assert found[0].id == "exp-overflows"
