@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from nceref.cases.judge import judge
 from nceref.cases.records import Diagnosis, DiagnosisPart, Observation
 from nceref.diagnosis.advice import advised, intendable
@@ -16,7 +18,6 @@ from nceref.targets.search import EXPLANATION, NoCallsLeft, Search
 from nceref.verification.against import explained_by_old
 from nceref.verification.between_ranks import between_ranks, comparing_ranks, on_ranks, other_ranks
 from nceref.verification.modes import mode_diagnoses, only_modes_fail
-from nceref.verification.recorded_runs import of_one_kind
 from nceref.verification.request import Request
 from nceref.verification.several_runs import ExplainedRun, joined_diagnoses, joined_training
 from nceref.verification.target_run import TargetRun, probes_of, run_target, sizes_of
@@ -134,7 +135,7 @@ class _Explainer:
 
         self.search.goal = EXPLANATION
         if (recorded := self.request.recorded) is not None:
-            looked_at = of_one_kind(failing)
+            looked_at = _of_one_kind(failing)
         else:
             looked_at = _finer(self.request, self.runs, self.run, failing)
         calls = calls or _calls(self.request, self.run, looked_at)
@@ -189,6 +190,37 @@ def _finer(request: Request, runs: Sequence[TargetRun], run: Any, failing: Targe
     except NoCallsLeft:
         return failing
     return finer if any(r.status == "fail" for r in finer.results) else failing
+
+
+def _of_one_kind(failing: TargetRun) -> TargetRun:
+    """The cases of the first settings with which recorded answers fail: with others, something else may be wrong.
+
+    Corpora of vectors have cases of several settings.
+    """
+    wrong = {r.case for r in failing.results if r.status == "fail"}
+    kinds: dict[Any, list[Observation]] = {}
+    for observation in failing.observations:
+        kinds.setdefault(_kind(observation), []).append(observation)
+    first = next((each for each in kinds.values() if any(o.probe.id in wrong for o in each)), failing.observations)
+    ids = {o.probe.id for o in first}
+    results = tuple(r for r in failing.results if r.case in ids)
+    return replace(failing, observations=tuple(map(_without_part, first)), results=results)
+
+
+def _without_part(observation: Observation) -> Observation:
+    """The observation without gradients of which some rows are not judged: patterns need all rows."""
+    probe, outcome = observation.probe, observation.outcome
+    rooms = probe.bounds.grads if probe.bounds is not None else {}
+    kept = {name: g for name, g in outcome.grads.items() if np.all(np.isfinite(rooms.get(name, 0.0)))}
+    return (
+        observation if len(kept) == len(outcome.grads) else replace(observation, outcome=replace(outcome, grads=kept))
+    )
+
+
+def _kind(observation: Observation) -> Any:
+    """The settings of a case, and which arrays it has: the key that cases of one kind share."""
+    given = ((name, x) for name, x in observation.probe.inputs.items() if x is not None)
+    return frozenset((name, x if isinstance(x, str) else np.ndim(x)) for name, x in given)
 
 
 def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagnosis, ...]:
