@@ -534,7 +534,7 @@ _LISTED = (
                "Take logsumexp, which subtracts the row maximum, less the logit of the positive; no log of a quotient.",
                threads=("Lightning-Universe/lightning-bolts#320", "Lightning-Universe/lightning-bolts#811")),
     Convention("exp-underflows", "arithmetic", "exponentials that underflow to log 0",
-               "Set masked entries to -inf first, then take the maximum and the log-sum-exp.",
+               "Take log-softmax row by row, with masked entries at -inf before it: no logarithm of what may be 0.",
                threads=("HobbitLong/SupContrast#104",)),
     Convention("gradient-not-finite", "arithmetic", "a gradient that is not finite where the value is",
                "Mask before the operation whose derivative is infinite (where twice), not after it.",

@@ -95,7 +95,7 @@ def test_what_is_common_in_the_wild_has_a_name(id):
     assert found is not None
     assert found.ids == (id,)
     assert found.gradient
-    assert found.detail == told
+    assert ", ".join(o.setting for o in found.options if o.setting) == told
 
 
 def test_a_softplus_with_a_threshold_is_named():

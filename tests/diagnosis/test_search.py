@@ -84,8 +84,8 @@ def first_of_reference(other, name, taken):
 
 
 def test_a_setting_is_described():
-    assert of_program("info-nce-small-constant-in-the-log")[0].detail == "eps = 1e-08 in the ratio"
-    assert of_program("nt-xent-temperature-pinned")[0].detail == "temperature = 0.5"
+    assert of_program("info-nce-small-constant-in-the-log")[0].options[0].setting == "eps = 1e-08 in the ratio"
+    assert of_program("nt-xent-temperature-pinned")[0].options[0].setting == "temperature = 0.5"
 
 
 def of_rows(program):
