@@ -9,7 +9,7 @@ from nceref.cli.groups import GroupedOptions
 from nceref.cli.options import options_of_verify, pairs, refuse_but, values
 from nceref.cli.reports import command_of, is_page_printed, report_files, show_report
 from nceref.cli.verify_manifest import refuse_with_target, verify_manifest
-from nceref.verification.options import INPUTS, OPTIONS, RANKS, REPORT, RUN, TARGET
+from nceref.verification.options import AUDIT, INPUTS, OPTIONS, RANKS, REPORT, RUN, SEARCH, TARGET, names_of
 
 _EXITS = """\b
 Exit status
@@ -159,12 +159,11 @@ def _loss_is_known(target: str | None, given: dict[str, Any]) -> bool:
 
 
 _FILES = {"json_file", "html_file", "markdown_file"}
-_OF_IDENTIFYING = {"target", "call", "init", "settings", "framework", "timeout", "isolate", "shape"}
 
 
 def _identify(context: click.Context, target: str, given: dict[str, Any]) -> int:
     """Print which loss a target is."""
-    refuse_but(context, _OF_IDENTIFYING | _FILES, "is about one loss: add --loss LOSS")
+    refuse_but(context, {"target", "settings", *names_of(SEARCH), *_FILES}, "is about one loss: add --loss LOSS")
     from nceref.cli.common import echo
     from nceref.errors import TargetError
     from nceref.output.json_text import json_text
@@ -172,7 +171,7 @@ def _identify(context: click.Context, target: str, given: dict[str, Any]) -> int
     from nceref.verification.identify import candidates, page_of, record
     from nceref.verification.report import CONFORMS, DIFFERS, TARGET_FAILED
 
-    options = {name: x for name, x in values(given).items() if name in _OF_IDENTIFYING}
+    options = {name: x for name, x in values(given).items() if name in names_of(SEARCH)}
     try:
         with progress("trying losses") as on_progress:
             tried = candidates(target, on_progress=on_progress, **options, **pairs("--set", given["settings"]))
@@ -236,12 +235,11 @@ def _list(target: str | None, given: dict[str, Any]) -> int:
     return 0
 
 
-_OF_AUDIT = {"everything", "suite", "dtype", "checkout"}
-
-
 def _audit(context: click.Context, given: dict[str, Any]) -> int:
     taken = "--suite, --dtype, --checkout, --json, --html and --markdown"
-    refuse_but(context, _OF_AUDIT | _FILES, f"does not go with --all, which takes {taken}")
+    refuse_but(
+        context, {"everything", "checkout", *names_of(AUDIT), *_FILES}, f"does not go with --all, which takes {taken}"
+    )
     from nceref.output.json_text import json_text
     from nceref.output.terminal import progress
     from nceref.verification.audit import audit

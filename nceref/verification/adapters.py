@@ -60,9 +60,7 @@ def adapted(request: Request, search: Search, child: Any = None) -> str:
         return ""
     search.goal = "another call"
     # What a call is like does not depend on the ranks.
-    own = replace(
-        request, suite="quick", cases=(), contracts=(), old=None, timeout=min(request.timeout or SHORT, SHORT)
-    )
+    own = replace(request, suite="quick", cases=(), contracts=(), old=None, timeout=min(request.timeout, SHORT))
     with ExitStack() as stack:
         if child is None and issubclass(type(request.thing), str):
             child = child_runner(None, request.device, SHORT, LOADING, request.isolate)

@@ -16,6 +16,7 @@ from nceref.verification import report as codes
 from nceref.verification.against import settings_of
 from nceref.verification.identify import with_loss_of
 from nceref.verification.loss_search import process_of
+from nceref.verification.options import BY_NAME
 from nceref.verification.report import Report
 from nceref.verification.request import request_of
 from nceref.verification.target_run import runner_of
@@ -207,8 +208,8 @@ def _defaults(target: str, options: Mapping[str, Any]) -> Mapping[str, float | b
 
 def _setting(target: str, options: Mapping[str, Any]) -> str:
     """The one argument of a target with another value than its default under which it conforms; empty for none."""
-    suites = dict.fromkeys(("quick", options.get("suite", "standard")))
-    with process_of(target, options.get("timeout"), bool(options.get("isolate"))) as child:
+    suites = dict.fromkeys(("quick", options.get("suite", BY_NAME["suite"].default)))
+    with process_of(target, options) as child:
         for name, default in _defaults(target, options).items():
             for value in [not default] if isinstance(default, bool) else [x for x in (0.0, 1.0) if x != default]:
                 given = {**options, "init": {**(options.get("init") or {}), name: value}, "child": child}

@@ -24,6 +24,7 @@ from nceref.verification.loss_search import (
     process_of,
     why_not,
 )
+from nceref.verification.options import SEARCH, names_of
 from nceref.verification.report import CONFORMS, DIFFERS, INCONCLUSIVE, Report
 from nceref.verification.request import must_be_a_program, ways_of_calling
 from nceref.verification.trials import REFUSED, RUNS, WAYS, Trial, how_called
@@ -33,7 +34,6 @@ SHOWN = 5
 _MEASURED = 2
 """Losses as which a target is measured that is none of them."""
 _JUDGED = (CONFORMS, DIFFERS, INCONCLUSIVE)
-_OF_CALLING = ("call", "init", "framework", "timeout", "isolate", "shape")
 
 
 def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **options: Any) -> tuple[Candidate, ...]:
@@ -49,7 +49,7 @@ def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **opt
     if is_command(target):
         msg = f"TARGET {printable(target)} is a program, which is called for one loss: nceref verify TARGET --loss LOSS"
         raise InputError(msg)
-    with process_of(target, options.get("timeout"), bool(options.get("isolate"))) as child:
+    with process_of(target, options) as child:
         search = LossSearch(target, child, options)
         plain = []
         for trial in search.as_declared():
@@ -139,8 +139,8 @@ def with_loss_of(old: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """
     must_be_a_program(old)
     must_be_there(old)
-    like = {name: x for name, x in options.items() if name in _OF_CALLING and x is not None}
-    with process_of(old, options.get("timeout"), bool(options.get("isolate"))) as child:
+    like = {name: x for name, x in options.items() if name in names_of(SEARCH) and x is not None}
+    with process_of(old, options) as child:
         for way in ways_of_calling(like):
             search = LossSearch(old, child, way)
             plain = list(search.as_declared())

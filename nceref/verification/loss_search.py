@@ -20,6 +20,7 @@ from nceref.targets.process.child import ChildRunner
 from nceref.targets.runner import child_runner
 from nceref.targets.search import Search
 from nceref.verification.adapters import calls
+from nceref.verification.options import BY_NAME
 from nceref.verification.report import Report
 from nceref.verification.request import request_of
 from nceref.verification.target_run import begun
@@ -199,12 +200,13 @@ def _first_of_each(trials: Iterable[Trial]) -> list[Trial]:
 
 
 @contextmanager
-def process_of(target: Any, timeout: float | None, isolate: bool) -> Iterator[ChildRunner | None]:
+def process_of(target: Any, options: Mapping[str, Any]) -> Iterator[ChildRunner | None]:
     """One process for all losses, so that what the target imports is imported once; None for an object."""
     if not isinstance(target, str):
         yield None
         return
-    child = child_runner(None, "cpu", timeout or 30.0, 120.0, isolate)
+    timeout = options.get("timeout") or BY_NAME["timeout"].default
+    child = child_runner(None, "cpu", timeout, 120.0, bool(options.get("isolate")))
     try:
         yield child
     finally:

@@ -19,34 +19,20 @@ INPUTS = "On which inputs"
 REPORT = "Report and verdict"
 RUN = "How it is run"
 RANKS = "Several ranks, or steps"
+CALL, SEARCH, NEW, AUDIT = "call", "search", "new", "audit"
+"""Roles: how a target is called, what goes without a loss, what an older program has not, what `--all` takes."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option.
+    """One option: a keyword of `nceref.verify`, and of the command with dashes, with the kind of its value.
 
-    Attributes
-    ----------
-    name : str
-        The keyword of `nceref.verify`; with dashes, the option of the command.
-    kind : str
-        The kind of its value.
-    group : str
-        The heading above it in the help of the command; empty for an option that the command has not.
-    help : str
-        One sentence for the command line.
-    metavar : str
-        The letter or word of the value in the help.
-    choices : tuple of str
-        The words that the command takes.
-    default : any
-        The value that the command shows and hands over if none is given; None: the default is that of the request.
-    least, most : int, int or None
-        The range of an integer.
-    word : str
-        The option of the command where it is not the name, as in ``--with``.
-    key : str or None
-        The key of a manifest where it is not the name; None where a manifest has none.
+    `group` is the heading above it in the help of the command, empty for an option that the command has not; `help` is
+    its sentence there, `metavar` what stands for its value, `choices` the words that are taken, and `word` the option
+    where it is not the name, as in ``--with``. `default` is the value where none is given, which the command shows;
+    None: what reads the option has one, or there is none. `least` and `most` are the range of an integer. `key` is the
+    key of a manifest where it is not the name, and None where a manifest has none. `roles` are the sets of options that
+    it belongs to beside its heading, see `names_of`.
     """
 
     name: str
@@ -60,6 +46,7 @@ class Option:
     most: int | None = None
     word: str = ""
     key: str | None = ""
+    roles: tuple[str, ...] = ()
 
     @property
     def flag(self) -> str:
@@ -68,9 +55,21 @@ class Option:
 
 
 OPTIONS = (
-    Option("call", "text", TARGET, 'How it is called, as in "f(z1, z2, tau=temperature)".', metavar="EXPR"),
     Option(
-        "init", "values", TARGET, "Argument of a class's constructor, or of each call of a function.", metavar="K=V"
+        "call",
+        "text",
+        TARGET,
+        'How it is called, as in "f(z1, z2, tau=temperature)".',
+        metavar="EXPR",
+        roles=(CALL, SEARCH),
+    ),
+    Option(
+        "init",
+        "values",
+        TARGET,
+        "Argument of a class's constructor, or of each call of a function.",
+        metavar="K=V",
+        roles=(CALL, SEARCH),
     ),
     Option(
         "param",
@@ -78,6 +77,7 @@ OPTIONS = (
         TARGET,
         'Parameter of a torch module, as in "logit_scale=exp(log_s)".',
         metavar="INPUT=PATH",
+        roles=(CALL,),
     ),
     Option(
         "framework",
@@ -85,6 +85,7 @@ OPTIONS = (
         TARGET,
         "Framework of TARGET; default: recognized.",
         choices=NAMES,
+        roles=(CALL, SEARCH),
     ),
     Option(
         "against",
@@ -92,9 +93,18 @@ OPTIONS = (
         TARGET,
         "An older program: what it computes is the reference, whatever that is.",
         metavar="OLD",
+        roles=(NEW,),
     ),
     Option("device", "text", TARGET, "Device, as the framework names it.", default="cpu"),
-    Option("suite", "choice", INPUTS, "How many cases.", choices=("quick", "standard", "full"), default="standard"),
+    Option(
+        "suite",
+        "choice",
+        INPUTS,
+        "How many cases.",
+        choices=("quick", "standard", "full"),
+        default="standard",
+        roles=(AUDIT,),
+    ),
     Option(
         "dtype",
         "formats",
@@ -103,10 +113,11 @@ OPTIONS = (
         choices=("float64", "float32", "bfloat16", "float16"),
         default=("float64",),
         key="dtypes",
+        roles=(AUDIT,),
     ),
-    Option("case", "texts", INPUTS, "Only this case; may be repeated.", metavar="ID", key=None),
+    Option("case", "texts", INPUTS, "Only this case; may be repeated.", metavar="ID", key=None, roles=(NEW,)),
     Option("inputs", "inputs", INPUTS, "A batch of your own, .npz or .safetensors, judged as well.", metavar="FILE"),
-    Option("shape", "shape", INPUTS, "Rows, features and classes of all cases.", metavar="N,D[,C]"),
+    Option("shape", "shape", INPUTS, "Rows, features and classes of all cases.", metavar="N,D[,C]", roles=(SEARCH,)),
     Option("multiple_of", "integer", INPUTS, "Round all sizes up to multiples of M.", metavar="M", least=1, most=256),
     Option("seed", "integer", INPUTS, "Seed of the cases.", default=0, least=0),
     Option("temperatures", "number", INPUTS, "Lowest temperature that must work; default: 0.005.", metavar="LOW"),
@@ -125,18 +136,19 @@ OPTIONS = (
         choices=("textbook", "log1p"),
         default="textbook",
     ),
-    Option("repro", "flag", key=None),
-    Option("explain", "flag", REPORT, "Show the parts of each bound.", key=None),
-    Option("require_grad", "flag", REPORT, "Fail a target without gradients."),
+    Option("repro", "flag", key=None, roles=(NEW,)),
+    Option("explain", "flag", REPORT, "Show the parts of each bound.", key=None, roles=(NEW,)),
+    Option("require_grad", "flag", REPORT, "Fail a target without gradients.", roles=(NEW,)),
     Option(
         "expected_failures",
         "failures",
         REPORT,
         "Results that fail for a known reason, a line each: an id (* is any letters) and the reason.",
         metavar="FILE",
+        roles=(NEW,),
     ),
-    Option("isolate", "flag", RUN, "Run TARGET without network and write access."),
-    Option("timeout", "number", RUN, "Seconds for one case.", metavar="S", default=30.0),
+    Option("isolate", "flag", RUN, "Run TARGET without network and write access.", roles=(SEARCH,)),
+    Option("timeout", "number", RUN, "Seconds for one case.", metavar="S", default=30.0, roles=(SEARCH,)),
     Option(
         "calls",
         "integer",
@@ -178,3 +190,8 @@ OPTIONS = (
 BY_NAME = {option.name: option for option in OPTIONS}
 KEYS = {option.key or option.name: option for option in OPTIONS if option.key is not None}
 """Options by their key in a manifest."""
+
+
+def names_of(role: str) -> frozenset[str]:
+    """The names of the options of a role, or below a heading."""
+    return frozenset(option.name for option in OPTIONS if role in (option.group, *option.roles))

@@ -32,13 +32,12 @@ from nceref.targets.frameworks import NAMES
 from nceref.targets.peers import peer
 from nceref.targets.process.isolation import isolation
 from nceref.targets.ranks.contract import Contract, split_inputs
-from nceref.targets.ranks.options import OPTIONS as OF_RANKS
 from nceref.targets.ranks.options import added, contracts, importable
 from nceref.targets.recorded import RecordedTarget
 from nceref.targets.search import MOST
 from nceref.verification.against import MeasuredReference
 from nceref.verification.modes import MODES
-from nceref.verification.options import BY_NAME, Option
+from nceref.verification.options import BY_NAME, CALL, NEW, RANKS, Option, names_of
 
 NOT_CONTAINED = (
     "this system starts no processes: the target ran in the one of the checker, without a time limit, and what hangs or"
@@ -46,14 +45,9 @@ NOT_CONTAINED = (
 )
 
 
-_OF_NEW = ("against", "expected_failures", "require_grad", "explain", "repro", "case")
-"""Options that are about the new program alone."""
-_OF_CALL = ("call", "init", "param", "framework")
-
-
 def ways_of_calling(options: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     """Options with which an older program is called: as the new one is, then by itself where that is another way."""
-    alone = {name: x for name, x in options.items() if name not in _OF_CALL}
+    alone = {name: x for name, x in options.items() if name not in names_of(CALL)}
     return (options,) if alone == options else (options, alone)
 
 
@@ -68,7 +62,7 @@ class OldProgram:
     @property
     def ways(self) -> tuple[Mapping[str, Any], ...]:
         """Its options in each way of calling it."""
-        return ways_of_calling({name: x for name, x in self.options.items() if name not in _OF_NEW})
+        return ways_of_calling({name: x for name, x in self.options.items() if name not in names_of(NEW)})
 
     def request(self, way: Mapping[str, Any], **settings: Any) -> "Request":
         """Its request in one of the ways, under further settings."""
@@ -126,11 +120,11 @@ class Request:
     init: Mapping[str, Any] = field(default_factory=dict)
     framework: str = ""
     floats: tuple[str, ...] = ()
-    suite: str = "standard"
-    device: str = "cpu"
-    seed: int = 0
-    algorithm: str = "textbook"
-    timeout: float | None = None
+    suite: str = BY_NAME["suite"].default
+    device: str = BY_NAME["device"].default
+    seed: int = BY_NAME["seed"].default
+    algorithm: str = BY_NAME["algorithm"].default
+    timeout: float = BY_NAME["timeout"].default
     isolate: bool = False
     cases: tuple[str, ...] = ()
     require_grad: bool = False
@@ -184,7 +178,7 @@ def request_of(thing: Any, loss: str | Loss | None, options: Mapping[str, Any]) 
 
     `thing` is the target, as for `verify`, and `loss` the name of the reference, or a declaration; None for a known
     target. `options` are all other arguments of `verify`: those of `OPTIONS`, of which what was left out has its
-    default in `Request`, and conventions (arguments of the loss, ``reduction``, axes of the closed list). Raises
+    default, and conventions (arguments of the loss, ``reduction``, axes of the closed list). Raises
     `InputError` for an option, a loss, a setting or a value that does not exist.
     """
     settings = {name: x for name, x in options.items() if name not in BY_NAME}
@@ -193,12 +187,12 @@ def request_of(thing: Any, loss: str | Loss | None, options: Mapping[str, Any]) 
     given, old = {**settings, **options}, options.pop("against", None)
     if is_command(thing):
         refuse_options(options)
-    on_ranks = contracts({name: x for name, x in options.items() if name in OF_RANKS})
+    on_ranks = contracts({name: x for name, x in options.items() if name in names_of(RANKS)})
     # Words that only a framework or a target reads stay as they are.
     own = {
         name: converted(name, x, _READERS[BY_NAME[name].kind], BY_NAME[name], x)
         for name, x in options.items()
-        if name not in OF_RANKS
+        if name not in names_of(RANKS)
     }
     if known := _known(thing, options):
         held, target = known
@@ -225,7 +219,7 @@ def request_of(thing: Any, loss: str | Loss | None, options: Mapping[str, Any]) 
     own["param"] = _own_parameters(declaration, own.get("param", {}))
     rest = {key: value for key, value in settings.items() if key not in meant}
     reduction = rest.pop("reduction", "mean")
-    dtypes, cases = own.pop("dtype", ("float64",)), own.pop("case", ())
+    dtypes, cases = own.pop("dtype", BY_NAME["dtype"].default), own.pop("case", ())
     checked = _checked(declaration, rest)
     sizes = own.pop("shape", (0, 0, 0))
     own["resizing"] = Resizing(own.pop("multiple_of", 1), *sizes)

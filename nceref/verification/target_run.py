@@ -107,14 +107,14 @@ def _runner(request: Request, child: Any, options: dict[str, Any]) -> Any:
         if child is not None:
             return on_same_ranks(child, request.thing, request.loss, **options)
         most = max(contract.world_size for contract in request.contracts)
-        return on_ranks(request.thing, request.loss, most, timeout=request.timeout or 30.0, **options)
+        return on_ranks(request.thing, request.loss, most, timeout=request.timeout, **options)
     if is_command(request.thing):
-        limit, settings = request.timeout or 30.0, request.settings
+        limit, settings = request.timeout, request.settings
         return in_command(request.thing, request.loss, settings=settings, dtypes=request.dtypes, timeout=limit)
     if child is not None:
         return runner.in_same_child(child, request.thing, request.loss, **options)
     if issubclass(type(request.thing), str):
-        limits: dict[str, Any] = {"timeout": request.timeout or 30.0, "isolate": request.isolate}
+        limits: dict[str, Any] = {"timeout": request.timeout, "isolate": request.isolate}
         return runner.in_child(request.thing, request.loss, **limits, **options)
     return runner.in_process(request.thing, request.loss, **options)
 

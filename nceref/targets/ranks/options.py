@@ -13,7 +13,6 @@ from nceref.errors import InputError
 from nceref.output.text import shown
 from nceref.targets.ranks.contract import SYNCS, VALUES, Contract
 
-OPTIONS = ("ranks", "accumulate", "sync", "value", "shards", "duplicate", "axis", "added")
 MOST = 64
 """Ranks: each is a process on this machine."""
 _OF_RANKS_ALONE = {
@@ -29,7 +28,7 @@ _VALUES_OF_STEPS = ("mean", "sum")
 def contracts(given: Mapping[str, Any]) -> tuple[Contract, ...]:
     """The runs on ranks or in steps that were asked for, a single one first: alone a target must be the reference.
 
-    `given` has those of `OPTIONS` that were given; the result is empty without ``ranks`` and ``accumulate``. Raises
+    `given` has those options that were given; the result is empty without ``ranks`` and ``accumulate``. Raises
     `InputError` for a number, a word or shares that do not fit.
     """
     if in_turn := given.get("accumulate") is not None:

@@ -143,8 +143,7 @@ class TargetVerification:
         if self._key is None:
             self._key = _place(request)
             if self._key not in _PROCESSES:
-                timeout = request.timeout or 30.0
-                child = child_runner(None, request.device, timeout, 120.0, request.isolate)
+                child = child_runner(None, request.device, request.timeout, 120.0, request.isolate)
                 _PROCESSES[self._key] = SharedProcess(child)
             _PROCESSES[self._key].users += 1
         return _PROCESSES[self._key].child

@@ -16,6 +16,7 @@ from nceref.verification.conformance.verification import TargetVerification
 from nceref.verification.manifest.counts import KINDS, count_checks, lost_checks, why_lost
 from nceref.verification.manifest.expected_failures import listed
 from nceref.verification.manifest.read import FILE, Manifest, ManifestTarget
+from nceref.verification.options import BY_NAME
 from nceref.verification.report import CONFORMS, TARGET_FAILED, TOO_LITTLE, Report, as_of_manifest
 from nceref.verification.several_reports import is_worse
 
@@ -247,7 +248,7 @@ def _place_of(entry: ManifestTarget, message: str) -> str:
     """File and line of the key that a message names first, or else of the target."""
     assert entry.target is not None
     name = next((first or second for first, second in re.findall(r"`(\w+)`|no (\w+) named", message)), "")
-    name = {"dtype": "dtypes", "added": "with"}.get(name, name)
+    name = (BY_NAME[name].key if name in BY_NAME else "") or name
     outer = next((key for key in ("set", "init") if name in entry.table.get(key, {})), "")
     if outer:
         return entry.place(outer, name)
