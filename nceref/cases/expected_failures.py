@@ -12,10 +12,12 @@ from nceref.errors import InputError
 from nceref.output import files
 from nceref.output.json_text import json_object
 from nceref.output.text import shown
-from nceref.output.words import as_code
+from nceref.output.words import alike, as_code, did_you_mean
 
 OUT_OF_DATE = "expected-failure"
 """Quantity of the result that stands for an expected failure which matches none, or has another explanation."""
+FAILING = frozenset[Status]({"fail", "error", "xpass"})
+"""Statuses of results that are not as they should be."""
 
 
 @dataclass(frozen=True)
@@ -88,10 +90,11 @@ def first_matching(id: str, names: Iterable[str]) -> str | None:
     return next(iter(matching(id, names)), None)
 
 
-def lacks_its_run(name: str, ids: Iterable[str]) -> bool:
-    """Whether a name has an id but for what ids of several runs begin with, such as their format."""
+def _without_its_run(name: str, ids: Iterable[str]) -> str:
+    """The remedy for a name that has an id but for what ids of several runs begin with, such as their format."""
     rests = (id.partition("/")[2] for id in ids)
-    return any("/" in rest and matching(rest, (name,)) for rest in rests)
+    lacks = any("/" in rest and matching(rest, (name,)) for rest in rests)
+    return f"ids begin with the format here; write {as_code(f'*/{name}')}" if lacks else ""
 
 
 _MARKS: Mapping[str, Status] = {"fail": "xfail", "error": "xfail", "pass": "xpass"}
@@ -133,7 +136,8 @@ def mark_expected_failures(results: Sequence[Result], expected: Mapping[str, Exp
     date stands at the end.
     """
     warn_of_former(expected)
-    used, failing, out = set[str](), set[str](), []
+    used, failing, out = set[str](), set[str](), list[Result]()
+    ids = [r.id for r in results]
     for result in results:
         names = matching(result.id, expected)
         if not names or result.status not in _MARKS:
@@ -149,9 +153,10 @@ def mark_expected_failures(results: Sequence[Result], expected: Mapping[str, Exp
         out.append(replace(result, status=_MARKS[result.status], why=why))
     for name, failure in expected.items():
         if name not in used or (failure.strict == "some" and name not in failing):
-            nothing = "none of its results does" if name in used else "no result has this id"
-            lacks = name not in used and lacks_its_run(name, (r.id for r in results))
-            remedy = "ids begin with the format here" if lacks else "remove it from the expected failures"
-            why = f"expected to fail, but {nothing}; {remedy}"
+            nothing, meant = "none of its results does", ""
+            if name not in used:
+                nothing, meant = "no result has this id", did_you_mean(alike(name, ids)[:2], as_code)
+                meant = _without_its_run(name, ids) or meant
+            why = f"expected to fail, but {nothing}; {meant or 'remove it from the expected failures'}"
             out.append(Result(name, "", OUT_OF_DATE, "fail", None, None, None, why))
     return out

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from nceref.cases.corpus.files import GIVEN
+from nceref.cases.expected_failures import FAILING
 from nceref.cases.records import Diagnosis, Result
 from nceref.diagnosis.features import temperature_scalar
 from nceref.engine.parameters import at_temperature
@@ -24,7 +25,7 @@ def mark_limits(request: Request, results: Sequence[Result], runs: Sequence[Any]
     A result shows a limit where a number is not finite at a temperature of the corpus below `lowest_temperature`; one
     that the caller chose is in use.
     """
-    failing = [r for r in results if r.status in ("fail", "error", "xpass")]
+    failing = [r for r in results if r.status in FAILING]
     beyond = set(_cases_beyond(request, runs))
     ordinary = any(r.status == "pass" and r.quantity == f"value{_FINITE}" and _name(r) not in beyond for r in results)
     if not ordinary or not all(r.quantity.endswith(_FINITE) and _name(r) in beyond for r in failing):

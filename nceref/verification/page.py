@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
+from nceref.cases.expected_failures import FAILING
 from nceref.cases.judge import of_bound
 from nceref.cases.records import RANDOM_WALK, Diagnosis, Probe, Result
 from nceref.diagnosis.conventions import CONVENTIONS
@@ -17,7 +18,6 @@ EFFECT, IF_MEANT = "effect on training", "if you mean it"
 """Words before the effect of a difference, and before the options under which there is no difference."""
 SHOWN = 4
 """Failures that are shown one by one; the JSON report has all."""
-_FAILING = ("fail", "error", "xpass")
 _ALWAYS = ("quantity", "passed", "failed", "error / bound")
 _FAR = 0.25
 """Part of the bound above which an error that passes counts as near, so that its right bits are shown."""
@@ -150,7 +150,7 @@ def print_failures(page: Page, results: Sequence[Result], alone: bool = True) ->
 
     `results` are all of a run. `alone` says whether a case can be run alone.
     """
-    failures = sorted((r for r in results if r.status in _FAILING), key=lambda r: bool(r.case))
+    failures = sorted((r for r in results if r.status in FAILING), key=lambda r: bool(r.case))
     if not failures:
         return
     # Cases that fail in the same words are one finding.

@@ -46,7 +46,9 @@ def test_all_targets_run_and_each_problem_has_a_sentence_with_its_line(folder, r
     places, sentences = zip(*(problem.split(": ", 1) for problem in problems), strict=True)
     assert places == tuple(f"nceref.toml:{line}" for line in (12, 5, 26, 33, 38, 40))
     nowhere, passes, vanished, setting, key, targets_key = sentences
-    assert nowhere.startswith("no result that is judged has the id `desinged-0.3/value`; did you mean `designed-0.3/")
+    assert nowhere.startswith(
+        "`desinged-0.3/value` is expected to fail, but no result has this id; did you mean `designed-0.3/"
+    )
     assert passes.startswith("`designed-*/value` is expected to fail ('it was wrong'), but ")
     assert passes.endswith("results pass; remove it")
     assert "vanished" in vanished
@@ -186,11 +188,11 @@ def test_formats_defaults_inputs_and_what_is_not_installed(folder, run, monkeypa
     first, mended, without = content["targets"]
     codes = [(each["name"], each["exit_code"]) for each in content["targets"]]
     assert codes == [("single_doubled", 0), ("mended", 1), ("without-format", 1)]
-    why = "no result that is judged has the id `designed-*/value`; ids begin with the format here"
-    assert without["problems"] == [f"{path}:33: {why}; write `*/designed-*/value`, or `dtypes`"]
+    why = "`designed-*/value` is expected to fail, but no result has this id; ids begin with the format here"
+    assert without["problems"] == [f"{path}:33: {why}; write `*/designed-*/value`"]
     failed = {each["id"]: (each["line"], each["failed"] > 0) for each in first["expected_failures"]}
     assert failed == {"float32/*/value": (9, True), "float32/*/identity.closed-form": (9, True)}
-    why = "`*` is expected to fail ('it was wrong'), but no result of it fails; remove it"
+    why = "`*` is expected to fail, but none of its results does; remove it from the expected failures"
     assert mended["problems"] == [f"{path}:20: {why}"]
     assert {"given-0.07/value"} <= {r["id"] for r in mended["report"]["results"] if r["status"] == "pass"}
     sentence = "elsewhere is not judged: no-such-package is not installed: pip install no-such-package"

@@ -110,8 +110,8 @@ def test_what_is_said_of_expected_failures_is_what_was_measured():
     assert stale.reason == "in float64 nothing fails; in float32 28 results pass, expected to fail"
     assert "28 failed" not in str(stale)
     gone = nceref.verify(plain.with_gradients, "info_nce", expected_failures={"gone": "2"}, **formats)
-    assert gone.reason.startswith("`gone` is expected to fail, but no result has this id; ")
+    assert gone.reason.startswith("`gone` is expected to fail, but no result has this id; remove it from the expected ")
     bare = nceref.verify(plain.with_gradients, "info_nce", expected_failures={"designed-0.3/value": "2"}, **formats)
     assert "; ids begin with the format here" in bare.reason
     one = nceref.verify(plain.with_gradients, "info_nce", suite="quick", expected_failures={"value": "2"})
-    assert one.reason.endswith("no result has this id; remove it from the expected failures")
+    assert one.reason.endswith("no result has this id; did you mean `n17-0.3/value` or `d65-0.5/value`?")

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from nceref.cases.expected_failures import OUT_OF_DATE, first_matching
+from nceref.cases.expected_failures import FAILING, OUT_OF_DATE, first_matching
 from nceref.cases.invariances import INVARIANCES
 from nceref.cases.judge import constants
 from nceref.cases.records import Probe, Result
@@ -15,7 +15,6 @@ from nceref.verification.conformance.target import Target
 from nceref.verification.conformance.verification import TargetVerification, verification_of
 from nceref.verification.report import BROKEN_CHECKER, DIFFERS, Report
 
-_FAILING = ("fail", "error", "xpass")
 _ON_ONE_CASE = ("identity.", "mode.")
 """Quantities that are judged on the first case where the question arises."""
 _NOTHING = "no case that it could be judged on", "none to judge on this case"
@@ -141,7 +140,7 @@ class Check:
             msg = f"`case` of a Check must be a case of its target that is judged, got {shown(self.case)}"
             raise InputError(msg)
         own = self._own(verification)
-        failing = [r for r in own if r.status in _FAILING and not self._is_listed(r)]
+        failing = [r for r in own if r.status in FAILING and not self._is_listed(r)]
         # A checker that passes wrong answers says nothing, and so does one that could not run the target.
         mute = report.exit_code == BROKEN_CHECKER or (not own and not report.results)
         return failing, failure_line(report, () if mute else failing) if failing or mute else ""
@@ -158,7 +157,7 @@ class Check:
 
     def _all_held(self, report: Report) -> bool:
         """Whether nothing fails but what other checks expect to fail."""
-        failing = [r for r in report.results if r.status in _FAILING]
+        failing = [r for r in report.results if r.status in FAILING]
         return report.exit_code == DIFFERS and bool(failing) and all(map(self._is_held, failing))
 
     def _is_listed(self, result: Result) -> bool:

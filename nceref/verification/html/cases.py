@@ -7,13 +7,13 @@ from functools import cached_property
 from itertools import groupby
 
 from nceref.cases.corpus.clauses import CLAUSES, Clause, clause_of
+from nceref.cases.expected_failures import FAILING
 from nceref.cases.judge import of_bound
 from nceref.cases.records import Result
 from nceref.output.html_elements import Markup, element, join, link, row, table
 from nceref.output.strip_plot import Axes, Mark, axes_of, power, strip_plot
 from nceref.output.words import counted, out_of
 from nceref.verification.html.view import (
-    FAILING,
     STATUS,
     ReportView,
     capital,

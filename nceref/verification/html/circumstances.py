@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from nceref.cases.expected_failures import FAILING
 from nceref.cases.records import Result
 from nceref.output.html_elements import Markup, element, escape, row, table
 from nceref.output.strip_plot import power
 from nceref.output.words import counted
 from nceref.verification.html.cases import cases_of, counted_results, is_compared, quantity_name
-from nceref.verification.html.view import FAILING, STATUS, ReportView, capital
+from nceref.verification.html.view import STATUS, ReportView, capital
 from nceref.verification.page import skips
 
 LONGEST_SCRIPT = 100_000

@@ -3,12 +3,13 @@
 import shlex
 from collections.abc import Iterator
 
+from nceref.cases.expected_failures import FAILING
 from nceref.cases.records import Diagnosis
 from nceref.losses import all_losses
 from nceref.output.html_elements import Markup, element, join, thread, unbroken
 from nceref.output.mathml import formula
 from nceref.output.strip_plot import power
-from nceref.verification.html.view import FAILING, ReportView, capital, largest
+from nceref.verification.html.view import ReportView, capital, largest
 from nceref.verification.page import EFFECT, IF_MEANT
 from nceref.verification.report_data import ReportData
 from nceref.verification.several_runs import training_lines

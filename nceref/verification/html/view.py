@@ -11,7 +11,6 @@ from nceref.output.html_elements import Anchors, Markup, element, shortened, unb
 from nceref.output.strip_plot import power
 from nceref.verification.report_data import ReportData
 
-FAILING = frozenset({"fail", "error", "xpass"})
 STATUS = {
     "pass": ("pass", "✓", "passes"),
     "fail": ("fail", "✕", "fails"),

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nceref.cases.expected_failures import OUT_OF_DATE, first_matching, in_use, lacks_its_run, matching
+from nceref.cases.expected_failures import OUT_OF_DATE, first_matching, in_use
 from nceref.errors import NcerefError
 from nceref.output.text import printable, shown
-from nceref.output.words import alike, as_code, counted, did_you_mean, out_of
+from nceref.output.words import as_code, counted, out_of
 from nceref.targets.peers.peer import installed_version, peers
 from nceref.verification.conformance.verification import TargetVerification
 from nceref.verification.manifest.counts import KINDS, count_checks, lost_checks, why_lost
@@ -269,23 +269,8 @@ def outdated(entry: ManifestTarget, report: Report) -> dict[str, str]:
     dict
         Id to a sentence with file and line.
     """
-    judged = [r.id for r in report.results if r.quantity != OUT_OF_DATE]
-    out = {}
-    failing = in_use(report.results, entry.ids)
-    for id, why in ((r.id, r.why) for r in report.results if r.quantity == OUT_OF_DATE and r.id in entry.expected):
-        if id in failing:
-            out[id] = f"{entry.place_of(id)}: {as_code(id)} is {why}"
-        elif any(matching(each, (id,)) for each in judged):
-            expected = f"{as_code(id)} is expected to fail ({shown(entry.expected[id].reason)})"
-            out[id] = f"{entry.place_of(id)}: {expected}, but no result of it fails; remove it"
-        else:
-            meant = did_you_mean(alike(id, judged)[:2], as_code) or "remove it"
-            meant = (
-                f"ids begin with the format here; write {as_code(f'*/{id}')}, or `dtypes`"
-                if lacks_its_run(id, judged)
-                else meant
-            )
-            out[id] = f"{entry.place_of(id)}: no result that is judged has the id {as_code(id)}; {meant}"
+    stale = [r for r in report.results if r.quantity == OUT_OF_DATE and r.id in entry.expected]
+    out = {r.id: f"{entry.place_of(r.id)}: {as_code(r.id)} is {r.why}" for r in stale}
     # An expected failure whose results pass, all or some of them.
     passed = Counter(first_matching(r.id, entry.ids) for r in report.results if r.status == "xpass")
     every = Counter(first_matching(r.id, entry.ids) for r in report.results if r.status in ("xpass", "xfail"))
