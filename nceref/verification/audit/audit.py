@@ -6,37 +6,28 @@ from functools import cache
 from importlib.resources import as_file, files
 from typing import Any
 
-from nceref.cases.expected_failures import OUT_OF_DATE, changed_failures, mark_expected_failures
+from nceref.cases.expected_failures import FAILING, changed_failures, first_matching, mark_expected_failures
 from nceref.engine.arguments import one_of
 from nceref.targets.peers.peer import checkouts as checked_out
 from nceref.targets.peers.peer import get
 from nceref.verification.manifest.expected_failures import listed
 from nceref.verification.manifest.read import Manifest, ManifestTarget, line_of, read_manifest
-from nceref.verification.manifest.run import ManifestResult, left_out, verify_manifest
+from nceref.verification.manifest.run import ManifestResult, left_out, outdated, verify_manifest
 from nceref.verification.options import BY_NAME
 
 PACKAGE, FILE = "nceref.verification.audit", "nceref.toml"
-SUITE = "standard"
+SUITE = BY_NAME["suite"].default
 AGREES, KNOWN, NEW, STALE, MISSING = "agrees", "known", "new", "stale", "missing"
 
 
 @dataclass(frozen=True)
 class AuditRow:
-    """The result of the audit for one target in one dtype.
+    """The result of the audit for one target in one dtype, as its JSON has it but for the last two.
 
-    Attributes
-    ----------
-    status : str
-        ``agrees``, ``known`` (all that fails is listed), ``new`` (something fails that is not), ``stale`` (something
-        listed does not fail any more) or ``missing``.
-    cases, failed : int
-        Cases that were judged, and those among them in which something fails.
-    why : tuple of str
-        What is known, new or stale, or how to get what is missing.
-    entry : ManifestTarget or None
-        The table of the manifest.
-    report : Report or None
-        All that was judged, no failure of it marked as expected; None for what is missing.
+    Its status is ``agrees``, ``known`` (all that fails is listed), ``new`` (something fails that is not), ``stale``
+    (something listed does not fail any more) or ``missing``; `why` says what, or how to get what is missing. In
+    `failed` of the `cases` that were judged something fails. The report, None for what is missing, marks no failure as
+    expected: so each is explained.
     """
 
     target: str
@@ -68,7 +59,7 @@ def released() -> Manifest:
 
 
 def _named_shortly(entry: ManifestTarget) -> ManifestTarget:
-    return replace(entry, place=lambda *keys: f"{FILE}:{line_of(entry.place(*keys))}")
+    return replace(entry, place=lambda *keys: f"{PACKAGE.replace('.', '/')}/{FILE}:{line_of(entry.place(*keys))}")
 
 
 @cache
@@ -111,29 +102,11 @@ def audit(
     checkouts: Mapping[str, Any] | None = None,
     on_progress: Callable[..., Any] | None = None,
 ) -> tuple[AuditRow, ...]:
-    """Judge the targets of the manifest that run in one process.
+    """Judge the targets of the manifest that run in one process; one that is not installed has one row.
 
-    Parameters
-    ----------
-    names : iterable of str, optional
-        Names or import paths of targets; default: all.
-    suite : {"quick", "standard", "full"}
-    dtypes : sequence of str, optional
-        Default: those of the manifest.
-    checkouts : mapping, optional
-        Folders by peer, for those that cannot be installed.
-    on_progress : callable, optional
-        Called with each report, and with their number as ``total=``.
-
-    Returns
-    -------
-    tuple of AuditRow
-        A target that is not installed has one row, with the command that installs it.
-
-    Raises
-    ------
-    InputError
-        For a name, a suite, a dtype or a checkout that does not exist.
+    `names` are names or import paths, `checkouts` folders by peer, for those that cannot be installed; the dtypes are
+    by default those of the manifest. `on_progress` is that of `verify_manifest`. Raises `InputError` for a name, a
+    suite, a dtype or a checkout that does not exist.
     """
     chosen = None if names is None else [get(name)[1].name for name in names]
     for name, word in (("suite", suite), *(("dtype", dtype) for dtype in dtypes or ())):
@@ -175,13 +148,14 @@ def _judged(entries: Sequence[ManifestTarget], on_progress: Callable[..., Any] |
     manifest = Manifest(FILE, tuple(entries))
     missing = left_out(manifest)
     results = iter(verify_manifest(manifest, on_progress=on_progress))
-    rows = [_missing(entry) if entry.name in missing else row_of(next(results)) for entry in entries]
+    rows = [
+        _row(entry, "", MISSING, why=(get(entry.table["target"])[0].command,))
+        if entry.name in missing
+        else row_of(next(results))
+        for entry in entries
+    ]
     # A target that is missing has no format, and so one row.
     return tuple({(row.entry.name, row.dtype): row for row in rows}.values())
-
-
-def _missing(entry: ManifestTarget) -> AuditRow:
-    return _row(entry, "", MISSING, why=(get(entry.table["target"])[0].command,))
 
 
 def _row(entry: ManifestTarget, dtype: str, status: str, **rest: Any) -> AuditRow:
@@ -194,14 +168,14 @@ def row_of(result: ManifestResult) -> AuditRow:
     entry, report = result.entry, result.report
     assert entry.target is not None
     options = entry.target.options
-    marked = mark_expected_failures(list(report.results), entry.expected)
-    failing = [r for r in report.results if r.status in _FAILING]
-    new = [r for r in marked if r.status in _FAILING and r.quantity != OUT_OF_DATE]
+    failing = [r for r in report.results if r.status in FAILING]
+    new = [r for r in failing if first_matching(r.id, entry.ids) is None]
     diagnoses = tuple(d.id for d in report.diagnosis)
+    marked = mark_expected_failures(report.results, entry.expected)
+    marked += changed_failures(marked, entry.expected, diagnoses)
     # Other suites need not have the cases of an expected failure.
     is_own_suite = options["suite"] == entry.table.get("suite", SUITE)
-    outdated = [r for r in (*marked, *changed_failures(marked, entry.expected, diagnoses)) if r.quantity == OUT_OF_DATE]
-    stale = [f"{r.id}: {r.why} in {FILE} of {PACKAGE}" for r in outdated] if is_own_suite else []
+    stale = outdated(entry, replace(report, results=tuple(marked))).values() if is_own_suite else ()
     # A run that ends without a failure and without a verdict proves nothing.
     unjudged = not failing and report.exit_code != 0
     applies = {NEW: new or unjudged, STALE: stale, KNOWN: failing, AGREES: True}
@@ -218,9 +192,6 @@ def row_of(result: ManifestResult) -> AuditRow:
         why=why or tuple(dict.fromkeys(each.reason for each in entry.expected.values() if failing)),
     )
     return replace(row, report=replace(report, command=f"{row.command} --dtype {row.dtype}"))
-
-
-_FAILING = ("fail", "error")
 
 
 def exit_code(rows: Iterable[AuditRow]) -> int:

@@ -33,14 +33,7 @@ _COLORS = {AGREES: "green", KNOWN: "yellow", NEW: "bold red", STALE: "bold red",
 def page_of(rows: Iterable[AuditRow]) -> Page:
     """The audit as a page: a line for each target and dtype, below it what differs; then what is missing.
 
-    Parameters
-    ----------
-    rows : iterable of AuditRow
-        As `audit` returns them; those of one peer follow one another.
-
-    Returns
-    -------
-    Page
+    Rows of one peer must follow one another, as `audit` has them.
     """
     rows = list(rows)
     page = Page()
@@ -71,12 +64,7 @@ def tally(rows: Iterable[AuditRow]) -> str:
 
 
 def html(rows: Iterable[AuditRow]) -> str:
-    """The audit as one HTML document: an overview, and below it the report of each target in each dtype.
-
-    Parameters
-    ----------
-    rows : iterable of AuditRow
-    """
+    """The audit as one HTML document: an overview, and below it the report of each target in each dtype."""
     from nceref.verification.html.document import html_of
 
     rows = list(rows)

@@ -49,7 +49,8 @@ def judged(report, failure=None, suite="standard", dtype="float64"):
     options = {"suite": suite, "dtype": dtype}
     table = {"target": "optax-ntxent"}
     expected = dict.fromkeys(["*-0.001/*"] * bool(failure), failure)
-    entry = ManifestTarget("optax-ntxent", Target("optax-ntxent", "", options=options), expected, table=table)
+    target, keys = Target("optax-ntxent", "", options=options), dict.fromkeys(expected, ())
+    entry = ManifestTarget("optax-ntxent", target, expected, table=table, keys=keys)
     return audit.row_of(ManifestResult(entry, report))
 
 
