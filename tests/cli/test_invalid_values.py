@@ -13,7 +13,7 @@ REST = {
     "expect": "--loss nt_xent --n 8 --temperature 0.1",
     "experiment": "long-tail",
     "init": "targets.py",
-    "mutants": "score nt-xent-own-logit-kept",
+    "mutants score": "nt-xent-own-logit-kept",
     "plot-limits": "--similarities 0.5,0.1",
     "quadrants": "--steps 1",
     "derive": "paco-extra",

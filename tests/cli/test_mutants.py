@@ -2,15 +2,16 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from importlib.resources import files
 
 from click.testing import CliRunner
 from sweep import sweep
 
 from mutants.__main__ import content
-from mutants.score import CORRECT, INDEPENDENT, Score, ScoredProgram, programs
+from mutants.score import CORRECT, INDEPENDENT, NAMED, Score, ScoredProgram, programs
 from mutants.score_page import score_page
-from nceref.cli import mutants_page
+from nceref.cli import mutants_page, nceref
 from nceref.cli.mutants import mutants as command
 
 
@@ -35,8 +36,9 @@ def test_the_list_is_that_of_the_programs():
 
 def test_without_the_programs_a_score_is_refused(monkeypatch, tmp_path):
     monkeypatch.setattr("nceref.__file__", str(tmp_path / "nceref" / "__init__.py"))
-    result = CliRunner().invoke(command, ["score"])
-    assert "which only a clone of the repository has" in str(result.exception)
+    for words in (["score"], ["score", "--help"]):
+        result = CliRunner().invoke(command, words)
+        assert "which only a clone of the repository has" in str(result.exception)
 
 
 def independent(verdict="differs", right=False, diagnoses=("x",), confirmed=False):
@@ -78,8 +80,8 @@ def test_the_command_lists_shows_and_prints_json():
 
 
 def test_the_command_scores_and_fails_on_a_missed_target(monkeypatch):
-    run = CliRunner().invoke
-    good = run(command, ["score", "nt-xent-own-logit-kept", "--dtype", "float64", "--json"])
+    run = partial(CliRunner().invoke, nceref)
+    good = run(["mutants", "score", "nt-xent-own-logit-kept", "--dtype", "float64", "--json"])
     assert good.exit_code == 0, good.output
     score = json.loads(good.output)
     assert score["met"]
@@ -89,9 +91,14 @@ def test_the_command_scores_and_fails_on_a_missed_target(monkeypatch):
         "explaining", "calls", "limited", "killed", "named", "confirmed", "explanation",
     }  # fmt: skip
     monkeypatch.setattr(
-        "mutants.score.measure", lambda todo, suite, ranks, leave_out: [scored(verdict="conforms", diagnoses=())]
+        "mutants.score_command.measure",
+        lambda todo, suite, ranks, leave_out: [scored(verdict="conforms", diagnoses=())],
     )
-    assert run(command, ["score", "nt-xent-own-logit-kept"]).exit_code == 1
+    assert run(["mutants", "score", "nt-xent-own-logit-kept"]).exit_code == 1
+    # With another command's words before it, and with its own help.
+    assert run(["mutants", "--catalogue", "known", "score", "nt-xent-own-logit-kept"]).exit_code == 1
+    assert "--leave-one-out" in run(["mutants", "score", "--help"]).output
+    assert f"fewer than {NAMED:.0%}" in " ".join(run(["mutants", "score", "--help"]).output.split())
 
 
 def test_no_two_programs_of_any_catalogue_have_one_id():

@@ -9,6 +9,7 @@ import click
 import numpy as np
 from verification.vectors.answers import right_answers
 
+from mutants.score_command import score
 from nceref import cli
 from nceref.checks import run as checks
 from nceref.checks.run import run
@@ -94,6 +95,8 @@ def commands():
         if isinstance(command, click.Group):
             yield from ((f"{name} {word}", part) for word, part in command.commands.items())
         else:
+            # In a clone, the first word of one of them is that of another.
+            yield from [("mutants score", score)] * (name == "mutants")
             yield name, command
 
 
@@ -126,6 +129,7 @@ PRINTED = {
     "expect --loss uniformity --n 5 --dim 2": "text markdown html latex json",
     "losses nt_xent": "text markdown html latex json",
     "mutants nt-xent-own-logit-kept": "text markdown html latex json",
+    "mutants score alignment-always-squared --dtype float64": "text markdown html latex json",
     "vectors check --loss nce": "text markdown html latex json",
     f"vectors info {ID}": "text markdown html latex json",
     "vectors list simple": "text markdown html latex json",
@@ -223,6 +227,8 @@ EXAMPLES = (
     ),
     Example("mutants score alignment-always-squared --dtype float64 --suite quick --leave-one-out"),
     Example("mutants score moco-as-in-its-third-version --dtype float64 --catalogue independent"),
+    # With PyTorch and without: there is no such program.
+    Example("mutants score no-such-program --ranks 2", 2),
     Example(
         "mutants score alignment-always-squared --dtype float64 --suite quick --json",
         json="-",
