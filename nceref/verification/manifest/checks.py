@@ -20,18 +20,11 @@ _LISTED = ExpectedOutcome(listed=True)
 
 @dataclass(frozen=True)
 class ManifestCheck:
-    """A check of a manifest.
+    """A check of a manifest, such as ``info_nce-value``, ``info_nce-expected-failure-*/value`` or ``info_nce-line-12``.
 
-    Attributes
-    ----------
-    name : str
-        Such as ``info_nce-value``, ``info_nce-expected-failure-*/value`` or ``info_nce-line-12``.
-    line : int
-        Of the manifest: the table of the target, the expected failure, or what is wrong.
-    target : str
-        Name of the target; empty for what stands beside them.
-    run : callable
-        Raises AssertionError where it fails, and what pytest has for what is skipped or fails as expected.
+    The line is that of the table, of the expected failure, or of what is wrong; the target is its name, empty for what
+    stands beside them. `run` raises AssertionError where it fails, and what pytest has for what is skipped or fails as
+    expected.
     """
 
     name: str
@@ -41,16 +34,9 @@ class ManifestCheck:
 
 
 def checks_of(manifest: Manifest) -> Iterator[ManifestCheck]:
-    """Every check of a manifest; targets are loaded, but not called.
+    """Every check of a manifest, in the order of the file; targets are loaded, but not called.
 
-    Parameters
-    ----------
-    manifest : Manifest
-
-    Yields
-    ------
-    ManifestCheck
-        In the order of the file; what is wrong beside the targets comes last.
+    What is wrong beside the targets comes last.
     """
     for entry in manifest.targets:
         yield from _of_problems(entry.name, entry.problems) if entry.target is None else _of_target(manifest, entry)

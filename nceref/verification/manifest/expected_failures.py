@@ -13,16 +13,10 @@ from nceref.verification.manifest.keys import NEEDED_OF_FAILURE, OF_FAILURE, TAB
 
 @dataclass(frozen=True)
 class ReadFailures:
-    """The expected failures of a table.
+    """The expected failures of a table that hold for what is installed, by ids of results with ``*`` for any letters.
 
-    Attributes
-    ----------
-    by_id : dict
-        Ids of results, with ``*`` for any letters, to the `ExpectedFailure`; those that hold for what is installed.
-    keys : dict
-        The same ids to the keys below the table, for the line.
-    problems : list of str
-        What is wrong with them, a sentence each, with file and line.
+    `keys` has the keys below the table by the same ids, for the line; `problems` what is wrong, a sentence with file
+    and line each.
     """
 
     by_id: dict[str, ExpectedFailure] = field(default_factory=dict)
@@ -31,18 +25,9 @@ class ReadFailures:
 
 
 def read_failures(table: Mapping[str, Any], place: Callable[..., str]) -> ReadFailures:
-    """Read the expected failures of a target.
+    """Read the expected failures of a target from its table; `place` maps keys below that to ``file:line``.
 
-    Parameters
-    ----------
-    table : mapping
-        Of the target; where they are of another kind, the table has that problem, and here are none.
-    place : callable
-        Of keys below the table, to ``file:line``.
-
-    Returns
-    -------
-    ReadFailures
+    Where they are of another kind, the table has that problem, and here are none.
     """
     out, dtypes = ReadFailures(), listed(table.get("dtypes", "float64"))
     given = table.get("expected_failures")

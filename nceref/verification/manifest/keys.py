@@ -51,19 +51,7 @@ OF_CHECKS = dict.fromkeys(KINDS, Kind("a number of checks, 0 or more", {"type": 
 
 
 def table_schema(keys: Mapping[str, Kind], needed: Sequence[str] = ()) -> dict[str, Any]:
-    """The JSON Schema of a table.
-
-    Parameters
-    ----------
-    keys : mapping
-        What each key must be.
-    needed : sequence of str
-        Keys that must be there.
-
-    Returns
-    -------
-    dict
-    """
+    """The JSON Schema of a table, by what each key must be, and which must be there."""
     properties = {key: dict(kind.schema) for key, kind in keys.items()}
     # Older drafts, which editors read, have no empty list there.
     required = {"required": list(needed)} if needed else {}
@@ -97,12 +85,7 @@ DEFAULTS = {key: kind for key, kind in KEYS.items() if key not in ("name", "targ
 
 
 def manifest_schema() -> dict[str, Any]:
-    """The JSON Schema of a file `nceref.toml`, by which editors complete it; `manifest.schema.json` holds it.
-
-    Returns
-    -------
-    dict
-    """
+    """The JSON Schema of a file `nceref.toml`, by which editors complete it; `manifest.schema.json` holds it."""
     failures = Kind(TABLES.words, {"type": "array", "items": table_schema(OF_FAILURE, NEEDED_OF_FAILURE)})
     checks = Kind(KEYS["checks"].words, table_schema(OF_CHECKS))
     one = table_schema({**KEYS, "expected_failures": failures, "checks": checks}, NEEDED)
@@ -132,22 +115,8 @@ def wrong_keys(
 ) -> Iterator[str]:
     """The faults of a table: keys that it does not have, values of another kind, and keys that are missing.
 
-    Parameters
-    ----------
-    table : mapping
-    keys : mapping
-        What each key must be, such as `KEYS`.
-    of : str
-        What the table is, for the sentence.
-    needed : iterable of str
-        Keys that must be there.
-    place : callable
-        Of keys below the table, to ``file:line``.
-
-    Yields
-    ------
-    str
-        A sentence with file and line.
+    Each is a sentence with file and line, which `place` has of keys below the table; `of` is what the table is there.
+    `keys` has what each must be, such as `KEYS`.
     """
     for key, value in table.items():
         if key not in keys:

@@ -29,16 +29,9 @@ class PublicCallable:
 
 @dataclass(frozen=True)
 class Package:
-    """A package, or one file.
+    """A package as it is imported, or one file: its callables, each once under the shortest of its names.
 
-    Attributes
-    ----------
-    name : str
-        As it is imported, or the file.
-    callables : tuple of PublicCallable
-        Each once, under the shortest of its names.
-    failed : dict
-        Modules that cannot be imported, with the reason.
+    `failed` has the modules that cannot be imported, with the reason.
     """
 
     name: str
@@ -47,22 +40,9 @@ class Package:
 
 
 def package_name(text: str) -> str:
-    """The module or the file that a text names; nothing is imported.
+    """The module, ``package.module``, or the file, ``file.py``, that a text names; nothing is imported.
 
-    Parameters
-    ----------
-    text : str
-        ``package``, ``package.module``, ``file.py``, or a folder below the working one.
-
-    Returns
-    -------
-    str
-        ``package.module`` or ``file.py``.
-
-    Raises
-    ------
-    InputError
-        If it can be none of them.
+    The text may also be a folder below the working one. Raises `InputError` if it can be none of them.
     """
     path = Path(text)
     if text.endswith(".py") or path.is_file():
@@ -110,23 +90,9 @@ def _in_folder(text: str) -> str:
 
 
 def read_package(name: str, child: Any) -> Package:
-    """List the callables of a package and of its public modules, which are imported.
+    """List the callables of a package and of its public modules, which the process `child` imports.
 
-    Parameters
-    ----------
-    name : str
-        Of `package_name`.
-    child : ChildRunner
-        The process that imports them.
-
-    Returns
-    -------
-    Package
-
-    Raises
-    ------
-    TargetError
-        If it cannot be imported, or has nothing that can be called.
+    `name` is of `package_name`. Raises `TargetError` if it cannot be imported, or has nothing that can be called.
     """
     seen: set[str] = set()
     callables: list[PublicCallable] = []

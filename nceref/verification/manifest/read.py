@@ -41,24 +41,11 @@ def prefix_of(path: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ManifestTarget:
-    """A table ``[[target]]``.
+    """A table ``[[target]]``, as it stands in the file (`table`), and what was read from it.
 
-    Attributes
-    ----------
-    name : str
-        As ``--only`` takes it.
-    target : Target or None
-        None where the table has a problem.
-    expected : mapping
-        Ids of results, with ``*`` for any letters, to the `ExpectedFailure`.
-    problems : tuple of str
-        What is wrong with the table, a sentence each, with file and line.
-    place : callable
-        Of keys below the table, to ``file:line``.
-    table : mapping
-        As it stands in the file.
-    keys : mapping
-        Ids of `expected` to the keys below the table that they stand at.
+    The name is as ``--only`` takes it. `target` is None where the table has `problems`, a sentence with file and line
+    each. `expected` has the expected failures by the ids of results, with ``*`` for any letters, and `keys` the keys
+    below the table that each of these stands at; `place` maps such keys to ``file:line``.
     """
 
     name: str
@@ -107,10 +94,7 @@ class Manifest:
     def chosen(self, only: Sequence[str] = ()) -> tuple[ManifestTarget, ...]:
         """The targets of these names, in the order of the file; all of them for no name.
 
-        Raises
-        ------
-        InputError
-            For a name that no target has.
+        Raises `InputError` for a name that no target has.
         """
         names = [entry.name for entry in self.targets]
         for name in only:
@@ -122,23 +106,9 @@ class Manifest:
 
 
 def find_manifest(folder: str | os.PathLike[str] = "", option: str = "--manifest") -> str:
-    """The manifest of a folder, `nceref.toml` before `pyproject.toml`; empty where there is none.
+    """The path of the manifest of a folder, `nceref.toml` before `pyproject.toml`; empty where there is none.
 
-    Parameters
-    ----------
-    folder : path
-    option : str
-        By which the caller was given it, for errors.
-
-    Returns
-    -------
-    str
-        Its path.
-
-    Raises
-    ------
-    InputError
-        For a `pyproject.toml` that is not TOML.
+    `option`: by which the caller was given it, for errors. Raises `InputError` for a `pyproject.toml` that is not TOML.
     """
     own, project = Path(folder, FILE), Path(folder, PROJECT)
     if own.is_file():
@@ -151,22 +121,9 @@ def find_manifest(folder: str | os.PathLike[str] = "", option: str = "--manifest
 def read_manifest(path: str | os.PathLike[str], option: str = "--manifest") -> Manifest:
     """Read a manifest; what is wrong with one of its targets is kept for the report of that target.
 
-    Parameters
-    ----------
-    path : path
-        TOML: of a file `pyproject.toml` the table ``tool.nceref``, of another one all of it. Files that it names are
-        looked for from its folder.
-    option : str
-        By which the caller was given it, for errors.
-
-    Returns
-    -------
-    Manifest
-
-    Raises
-    ------
-    InputError
-        For a file that cannot be read, is not TOML, or has no target.
+    It is the table ``tool.nceref`` of a file `pyproject.toml`, and all of another one; files that it names are looked
+    for from its folder. `option`: by which the caller was given it, for errors. Raises `InputError` for a file that
+    cannot be read, is not TOML, or has no target.
     """
     path = os.fspath(path)
     text, content = _parsed(path, option)

@@ -25,25 +25,12 @@ LONELY = "no_positive"
 
 @dataclass(frozen=True, eq=False)
 class RecognizedTarget:
-    """A callable of a package, and what is known of it.
+    """A callable of a package, and the loss that it is, or from which it differs in a way that is explained.
 
-    Attributes
-    ----------
-    callable : PublicCallable
-    loss : str
-        The loss that it is, or from which it differs in a way that is explained; empty for one that was not recognized.
-    options : mapping
-        Of `nceref.verify`: the settings of the loss that it keeps, ``init`` and ``shape``, and how it is called.
-    report : Report or None
-        With these options.
-    also : tuple of str
-        Other losses that it equals on all cases.
-    second : str
-        The next loss that explains it, in a sentence, where it is exactly none.
-    intended : mapping
-        Conventions with which it is right, measured, where it differs.
-    reason : str
-        Why it was not recognized.
+    `loss` is empty for one that was not recognized, and `reason` says why. `options` are those of `nceref.verify`: the
+    settings of the loss that it keeps, ``init`` and ``shape``, and how it is called; the report is with these. `also`
+    has other losses that it equals on all cases; where it is exactly none, `second` is the next one that explains it,
+    in a sentence. `intended` are the conventions with which it is right, measured, where it differs.
     """
 
     callable: PublicCallable
@@ -70,19 +57,8 @@ class RecognizedTarget:
 def recognize(target: PublicCallable, child: Any, **options: Any) -> RecognizedTarget:
     """Find the loss that a callable is: as declared, then with a setting of the loss, then called in another way.
 
-    What is none exactly is taken for the loss from which it differs in a known way.
-
-    Parameters
-    ----------
-    target : PublicCallable
-    child : ChildRunner
-        The process that has its module.
-    **options
-        ``timeout`` and ``isolate`` of `nceref.verify`.
-
-    Returns
-    -------
-    RecognizedTarget
+    What is none exactly is taken for the loss from which it differs in a known way. `child` is the process that has its
+    module; `options` are ``timeout`` and ``isolate`` of `nceref.verify`.
     """
     made = constructed_with(target.needs)
     search = LossSearch(target.text, child, {**options, **made, "dtype": DTYPES})

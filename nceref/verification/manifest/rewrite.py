@@ -18,25 +18,11 @@ KEY = "checks"
 
 
 def with_checks(manifest: Manifest, counts: Mapping[str, Counts], option: str) -> bytes:
-    """The content of the file of a manifest with other numbers of checks.
+    """The content of the file of a manifest, as this was read from it, with other numbers of checks.
 
-    Parameters
-    ----------
-    manifest : Manifest
-        As it was read from the file.
-    counts : mapping
-        Name of a target to the number of its checks by kind; those of other targets stay.
-    option : str
-        By which the caller was told to, for errors.
-
-    Returns
-    -------
-    bytes
-
-    Raises
-    ------
-    InputError
-        For a file that is another one by now, and for a table whose numbers are written in a way that is not rewritten.
+    `counts` has them by kind for names of targets; those of other targets stay. `option`: by which the caller was told
+    to, for errors. Raises `InputError` for a file that is another one by now, and for a table whose numbers are written
+    in a way that is not rewritten.
     """
     content = files.read(manifest.path, option)
     text = content.decode("utf-8-sig")
@@ -56,18 +42,7 @@ def with_checks(manifest: Manifest, counts: Mapping[str, Counts], option: str) -
 
 
 def without_checks(manifest: Manifest, names: Collection[str]) -> Manifest:
-    """The manifest with targets that may have any number of checks.
-
-    Parameters
-    ----------
-    manifest : Manifest
-    names : collection of str
-        Of these targets.
-
-    Returns
-    -------
-    Manifest
-    """
+    """The manifest with targets of these names that may have any number of checks."""
     targets = tuple(
         replace(e, table={k: x for k, x in e.table.items() if k != KEY}) if e.name in names else e
         for e in manifest.targets

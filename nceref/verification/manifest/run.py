@@ -23,15 +23,9 @@ from nceref.verification.several_reports import is_worse
 
 @dataclass(frozen=True)
 class ManifestResult:
-    """A target of a manifest with its report.
+    """A target of a manifest with its report, and what in the manifest is to be changed, a sentence with its line each.
 
-    Attributes
-    ----------
-    entry : ManifestTarget
-    report : Report
-        Of a target whose table is wrong, or that cannot be loaded, one that says so.
-    problems : tuple of str
-        What in the manifest is to be changed, a sentence each, with file and line.
+    Of a target whose table is wrong, or that cannot be loaded, the report says so.
     """
 
     entry: ManifestTarget
@@ -54,36 +48,14 @@ class ManifestResult:
 def left_out(manifest: Manifest, only: Sequence[str] = ()) -> dict[str, str]:
     """The targets that are not judged, as a package that they need is not installed; with ``checks`` they must be.
 
-    Parameters
-    ----------
-    manifest : Manifest
-    only : sequence of str
-        Names of the only targets; empty for all.
-
-    Returns
-    -------
-    dict
-        Name to a sentence with file and line.
-
-    Raises
-    ------
-    InputError
-        For a name in `only` that no target has.
+    The result has a sentence with file and line by name. Raises `InputError` for a name in `only` that no target has;
+    none is all.
     """
     return {e.name: why for e in manifest.chosen(only) if e.target and not e.checks and (why := missing_package(e))}
 
 
 def missing_package(entry: ManifestTarget) -> str:
-    """The package that a target needs and that is not installed, with file and line; empty where all are.
-
-    Parameters
-    ----------
-    entry : ManifestTarget
-
-    Returns
-    -------
-    str
-    """
+    """The package that a target needs and that is not installed, with file and line; empty where all are."""
     for name in listed(entry.table.get("needs", ())):
         if installed_version(name) is None:
             command = peers()[name].command if name in peers() else f"pip install {printable(name)}"
@@ -96,23 +68,9 @@ def verify_manifest(
 ) -> tuple[ManifestResult, ...]:
     """Verify the targets of a manifest, one after the other; those of one file share a process.
 
-    Parameters
-    ----------
-    manifest : Manifest
-    only : sequence of str
-        Names of the only targets; empty for all.
-    on_progress : callable, optional
-        Called with each report, and with their number as ``total=``.
-
-    Returns
-    -------
-    tuple of ManifestResult
-        In the order of the manifest, without those that are left out; what is wrong beside the targets comes last.
-
-    Raises
-    ------
-    InputError
-        For a name in `only` that no target has.
+    `only` has names of targets, none for all; raises `InputError` for one that no target has. `on_progress` is called
+    with each report, and with their number as ``total=``. Results are in the order of the manifest, without targets
+    that are left out; what is wrong beside the targets comes last.
     """
     apart = left_out(manifest, only)
     entries = tuple(entry for entry in manifest.chosen(only) if entry.name not in apart)
@@ -140,18 +98,7 @@ def verify_manifest(
 
 
 def command_of(manifest: Manifest, only: str = "") -> str:
-    """The command that judges a manifest, or one of its targets.
-
-    Parameters
-    ----------
-    manifest : Manifest
-    only : str
-        Name of the target; empty for all.
-
-    Returns
-    -------
-    str
-    """
+    """The command that judges a manifest, or the one target of it that is named."""
     of = [] if manifest.path == FILE else ["--manifest", manifest.path]
     return shlex.join(["nceref", "verify", *of, *(["--only", only] if only else [])])
 
@@ -170,19 +117,8 @@ def _refusal(entry: ManifestTarget, verification: TargetVerification | None) -> 
 def report_of(entry: ManifestTarget, verification: TargetVerification | None, refused: str = "") -> Report:
     """The report of a target; of one that cannot be run, one that says why, with file and line.
 
-    A good verdict from fewer checks than the table has is one that too little was executed.
-
-    Parameters
-    ----------
-    entry : ManifestTarget
-    verification : TargetVerification or None
-        None for a table that is wrong.
-    refused : str
-        Why the target is not run at all; empty where it is.
-
-    Returns
-    -------
-    Report
+    A good verdict from fewer checks than the table has is one that too little was executed. There is no verification of
+    a table that is wrong; `refused` is why a target is not run at all, empty where it is.
     """
     target = entry.target
     name, loss = (str(target.function), target.loss) if target else (entry.name, "")
@@ -213,16 +149,7 @@ def _counted(entry: ManifestTarget, report: Report) -> Report:
 def too_few_checks(entry: ManifestTarget, report: Report) -> list[str]:
     """The sentence, with file and line, that fewer checks were made of a target than its table has.
 
-    Parameters
-    ----------
-    entry : ManifestTarget
-    report : Report
-        Of this target, from `report_of`.
-
-    Returns
-    -------
-    list of str
-        Empty where enough were made, or the target fails, which may be why.
+    `report` is of `report_of`. There is none where enough were made, or the target fails, which may be why.
     """
     made = count_checks(report.results)
     lost = lost_checks(entry.checks, made) if report.exit_code == TOO_LITTLE else {}
@@ -258,16 +185,7 @@ def _place_of(entry: ManifestTarget, message: str) -> str:
 def outdated(entry: ManifestTarget, report: Report) -> dict[str, str]:
     """The expected failures that are to be changed: those that no result has, that pass, or with another explanation.
 
-    Parameters
-    ----------
-    entry : ManifestTarget
-    report : Report
-        Of this target.
-
-    Returns
-    -------
-    dict
-        Id to a sentence with file and line.
+    The result has a sentence with file and line by id.
     """
     stale = [r for r in report.results if r.quantity == OUT_OF_DATE and r.id in entry.expected]
     out = {r.id: f"{entry.place_of(r.id)}: {as_code(r.id)} is {r.why}" for r in stale}

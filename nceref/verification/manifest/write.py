@@ -58,29 +58,10 @@ def draft_manifest(
 ) -> ManifestDraft:
     """Import a package in a process of its own, and find out which of its callables are losses.
 
-    Parameters
-    ----------
-    name : str
-        Of `package_name`.
-    timeout : float
-        Seconds for the import of a module, and for one call.
-    isolate : bool
-        As for `nceref.verify`.
-    on_progress : callable, optional
-        Called with each `RecognizedTarget`, and with their number as ``total=``.
-
-    Returns
-    -------
-    ManifestDraft
-
-    Raises
-    ------
-    InputError
-        For a `timeout` that is no time.
-    TargetError
-        If the package cannot be imported, or has nothing that can be called.
-    UnavailableError
-        With `isolate`, where the system has no means for it.
+    `name` is of `package_name`, `timeout` in seconds for the import of a module and for one call, `isolate` as for
+    `nceref.verify`. `on_progress` is called with each `RecognizedTarget`, and with their number as ``total=``. Raises
+    `InputError` for a `timeout` that is no time, `TargetError` if the package cannot be imported or has nothing that
+    can be called, and with `isolate` `UnavailableError` where the system has no means for it.
     """
     positive("timeout", timeout)
     child = child_runner(None, "cpu", timeout, _LOADING, isolate)
@@ -97,18 +78,7 @@ def draft_manifest(
 
 
 def manifest_text(draft: ManifestDraft, folder: str | os.PathLike[str] = "") -> str:
-    """The manifest as TOML.
-
-    Parameters
-    ----------
-    draft : ManifestDraft
-    folder : path
-        Where it will stand: files are named from there.
-
-    Returns
-    -------
-    str
-    """
+    """The manifest as TOML; files are named from the folder where it will stand."""
     package = printable(draft.package.name)
     lines = _comment(
         f"Losses of {package}, recognized by nceref {__version__}: the comment above a table is what was measured. "
@@ -223,15 +193,7 @@ def _value(value: Any) -> str:
 def page_of(draft: ManifestDraft, written: str = "") -> Page:
     """The page of what was recognized, in a line each, and what was not.
 
-    Parameters
-    ----------
-    draft : ManifestDraft
-    written : str
-        The file that has the reasons of what was not; without one they are listed.
-
-    Returns
-    -------
-    Page
+    `written`: the file that has the reasons of what was not; without one they are listed.
     """
     page = Page()
     count = out_of(len(draft.recognized), len(draft.targets), "callable")
