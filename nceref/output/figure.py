@@ -70,24 +70,12 @@ _ON_DARK = {BLACK: "#e6e6e6", "#ffffff": "#14181e", SHADE: "#2d333b", SKY: SKY}
 class Figure:
     """One figure, named like its file in `nceref.theory.figures`.
 
-    Attributes
-    ----------
-    title : str
-        What it shows, in a line that stands above it.
-    source : str
-        What it is drawn after, and where its formulas were read.
-    claims : tuple of str
-        The claims that it shows, as in ``WL-13``.
-    data : callable
-        `data()` returns everything that is drawn, computed now: arrays of floats by name.
-    draw : callable
-        `draw(canvas, data)` puts it on an empty matplotlib figure in the style of the package.
-    height : float
-        Inches, without the title; every figure is 3.4 wide.
-    command : str
-        What draws it; empty: ``nceref figures NAME``.
-    aliases : tuple of str
-        Other names that it is asked for by: former ones, and those of the tables that it draws.
+    `title` is what it shows, in a line that stands above it; `source` is what it is drawn after, and where its formulas
+    were read; `claims` are those that it shows, as in ``WL-13``. `data()` returns everything that is drawn, computed
+    now: arrays of floats by name, and `draw(canvas, data)` puts it on an empty matplotlib figure in the style of the
+    package. The height is in inches, without the title; every figure is 3.4 wide. `command` is what draws it; empty:
+    ``nceref figures NAME``. `aliases` are other names that it is asked for by: former ones, and those of the tables
+    that it draws.
     """
 
     name: str

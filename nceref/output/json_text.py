@@ -11,19 +11,9 @@ _DELETE = "\x7f"
 
 
 def json_text(content: Any, indent: int | None = 2) -> str:
-    """Plain data as JSON that ends in a newline.
+    """Plain data as JSON that ends in a newline; without an indent all on one line.
 
-    Parameters
-    ----------
-    content : object
-        Mappings, lists, tuples, text, numbers, truth values and None.
-    indent : int, optional
-        None: all on one line.
-
-    Raises
-    ------
-    ValueError
-        For a number that is infinite or NaN, which JSON does not have.
+    Raises `ValueError` for a number that is infinite or NaN, which JSON does not have.
     """
     text = json.dumps(content, ensure_ascii=False, indent=indent, allow_nan=False)
     # Not printable within text: what would change a terminal, and lone surrogates, which no file holds.

@@ -38,19 +38,9 @@ class Page:
         return self.text()
 
     def text(self, *, width: int = WIDTH, color: bool = False) -> str:
-        """Lay the page out for a terminal.
+        """Lay the page out for a terminal: lines without spaces at their ends, each with a newline.
 
-        Parameters
-        ----------
-        width : int
-            Columns of the terminal; there are a floor and a ceiling, see `layout.fitting`.
-        color : bool
-            Whether to use the colors of the terminal.
-
-        Returns
-        -------
-        str
-            Lines without spaces at their ends, each with a newline.
+        `width` is in columns; there are a floor and a ceiling, see `layout.fitting`.
         """
         from nceref.output.formats.text import text
 
@@ -72,19 +62,11 @@ class Page:
     def print(
         self, *parts: str | Span | Math, style: str = "", wrap: bool = True, indent: int = 0, hang: int = 0
     ) -> None:
-        """Add a paragraph; nothing is an empty line.
+        """Add a paragraph of text as it stands, or text with a style of its own; nothing is an empty line.
 
-        Parameters
-        ----------
-        *parts : str or (str, str) or Math
-            Text that stands as it is, or text with a style of its own. As everywhere on a page, what is not
-            printable is escaped.
-        style : str
-            Words such as ``bold``, ``dim``, ``red``, of all parts.
-        wrap : bool
-            False: a line that is longer than the page stays one line, so that it can be copied.
-        indent, hang : int
-            Columns before the first line of text, and before the others.
+        As everywhere on a page, what is not printable is escaped. The style of all parts is words such as ``bold``,
+        ``dim``, ``red``. Without `wrap`, a line that is longer than the page stays one line, so that it can be copied.
+        `indent` and `hang` are columns before the first line of text, and before the others.
         """
         self.blocks.append(Paragraph(tuple(_span(part, style) for part in parts), wrap, indent, hang))
 
@@ -106,16 +88,7 @@ class Page:
     def grid(self, rows: Iterable[Sequence[str]], *widths: int, styles: Styles = (), indent: int = 0) -> None:
         """Add columns of the given widths and a last one that takes the rest and is wrapped.
 
-        Where the rest is too narrow to read, the entries are stacked.
-
-        Parameters
-        ----------
-        rows : iterable of sequence of str
-        *widths : int
-            Of all columns but the last.
-        styles : sequence or mapping
-            Of each column, or of an entry.
-        indent : int
+        Where the rest is too narrow to read, the entries are stacked. Styles are of each column, or of an entry.
         """
         self.blocks.append(Grid(_harmless(rows), widths, styles, indent))
 
@@ -136,20 +109,9 @@ class Page:
     ) -> None:
         """Add columns of entries; one that is too long is folded, never cut.
 
-        Parameters
-        ----------
-        rows : iterable of sequence of str
-        header : sequence of sequence of str
-            Lines above them, dim.
-        right : sequence of bool
-            Whether a column stands to the right, as numbers do.
-        widths : sequence of int
-            By default those of the longest entries.
-        styles : sequence or mapping
-            Of each column, or of an entry.
-        indent : int
-        layout : callable
-            `layout(width)` is the page that stands on a terminal of that width in place of the table.
+        The lines of the header stand above them, dim; the columns where `right` is true stand to the right, as numbers
+        do. Widths are by default those of the longest entries; styles are of each column, or of an entry.
+        `layout(width)` is the page that stands on a terminal of that width in place of the table.
         """
         block = Table(_harmless(rows), _harmless(header), tuple(right), tuple(widths), styles, indent, _blocks(layout))
         self.blocks.append(block)

@@ -20,15 +20,8 @@ from nceref.spec import Array, Loss
 class ChunkedLoss:
     """A declaration with checked arguments, of which matrices are chunks that were not read.
 
-    Attributes
-    ----------
-    loss : Loss
-    arguments : mapping
-        Every parameter by name: matrices as `ChunkedArray`, all else as in memory.
-    arrays : mapping
-        The matrices as arrays of Dask, in chunks of whole rows.
-    given : mapping
-        What the caller passed in chunks, vectors as well.
+    `arguments` has every parameter by name: matrices as `ChunkedArray`, all else as in memory. `arrays` are the
+    matrices as arrays of Dask, in chunks of whole rows; `given` is what the caller passed in chunks, vectors as well.
     """
 
     loss: Loss

@@ -25,17 +25,7 @@ MERGED_AT_ONCE = 16
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """A window, and where it stands in its comparison.
-
-    Attributes
-    ----------
-    comparison : int
-    window : Window
-    pieces : tuple of Piece
-        Of each side.
-    lanes : tuple of int
-        Which chain of each piece the window belongs to.
-    """
+    """A window of a comparison, with the piece of each side, and which chain of each piece it belongs to (`lanes`)."""
 
     comparison: int
     window: Window
@@ -51,14 +41,9 @@ class Place:
 def ordered(cuts: Sequence[Window], symmetric: bool) -> list[tuple[Window, tuple[int, ...]]]:
     """Windows in rounds, in each of which no piece comes twice, with the lane of each piece.
 
-    Round t has the windows (i, i + t), or with symmetric logits {i, t - i}, modulo the number of pieces. Where one
-    side has fewer pieces, each of them is in several windows at a time, of one lane each; lanes are added up last.
-
-    Parameters
-    ----------
-    cuts : sequence of Window
-    symmetric : bool
-        Whether each window stands for two.
+    Round t has the windows (i, i + t), or with symmetric logits, where each stands for two, {i, t - i}, modulo the
+    number of pieces. Where one side has fewer pieces, each of them is in several windows at a time, of one lane each;
+    lanes are added up last.
     """
     counts = [1 + max(w.pieces[side] for w in cuts) for side in (0, -1)]
     modulus, fewest = max(counts), min(counts)
@@ -76,14 +61,7 @@ def ordered(cuts: Sequence[Window], symmetric: bool) -> list[tuple[Window, tuple
 
 
 class Graph:
-    """The tasks, by key.
-
-    Parameters
-    ----------
-    loss : ChunkedLoss
-    reduction : {"mean", "sum", "none"}
-        How rows become a value.
-    """
+    """The tasks, by key; rows become a value by the reduction ``mean``, ``sum`` or ``none``."""
 
     def __init__(self, loss: ChunkedLoss, reduction: str) -> None:
         self.loss, self.reduction = loss, reduction

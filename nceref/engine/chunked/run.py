@@ -26,15 +26,8 @@ from nceref.spec import Array, Loss
 class LossInChunks:
     """A loss with the arguments of a call, of which at least one is an array of Dask; none has been read.
 
-    Attributes
-    ----------
-    loss : Loss
-        One of vectors alone reads them, and is computed in this process.
-    given : mapping
-        The arguments by name, as the caller passed them.
-    compute : bool
-        Whether the value is a number, and gradients are arrays whose chunks are there; else all are collections of
-        Dask that nothing has computed.
+    One of vectors alone reads them, and is computed in this process. With `compute` the value is a number, and
+    gradients are arrays whose chunks are there; else all are collections of Dask that nothing has computed.
     """
 
     loss: Loss
@@ -113,14 +106,7 @@ def _advise(bound: ChunkedLoss) -> None:
 class _Collections:
     """Collections that Dask computes, over a graph with all of its tasks.
 
-    Parameters
-    ----------
-    bound : ChunkedLoss
-    graph : Graph
-    head : hashable
-        The task of the head.
-    keys : mapping
-        The tasks of the gradients, as `Graph.gradients` returns them.
+    `head` is the task of the head; `keys` has those of the gradients, as `Graph.gradients` returns them.
     """
 
     def __init__(

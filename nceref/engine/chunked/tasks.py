@@ -32,13 +32,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Quiet:
-    """A function as a task: with one thread of its own and of BLAS, the caller's block size, and no warnings of NumPy.
+    """A function as a task: with one thread of its own and of BLAS, and no warnings of NumPy.
 
-    Attributes
-    ----------
-    function : callable
-    block : int or None
-        As of `nceref.config`.
+    `block` is the caller's block size, as of `nceref.config`.
     """
 
     function: Callable[..., Any]
@@ -54,21 +50,8 @@ class Quiet:
 def checked_chunk(name: str, dtype: Any, chunk: Any, block_info: Any) -> Array:
     """A chunk of an argument, if it is the array that Dask says it is; no task after it would see that it is not.
 
-    Parameters
-    ----------
-    name : str
-        The argument.
-    dtype : dtype
-        What Dask says that the chunk has.
-    chunk : object
-        What the caller's tasks made.
-    block_info : mapping
-        Where the chunk stands, as `dask.array.map_blocks` says.
-
-    Raises
-    ------
-    InputError
-        For a masked array, anything that is no array, another shape, and another dtype.
+    `dtype` and `block_info`, as `dask.array.map_blocks` has it, are what Dask says of the chunk that the caller's tasks
+    made. Raises `InputError` for a masked array, anything that is no array, another shape, and another dtype.
     """
     place = block_info[0]["array-location"]
     shape = tuple(stop - start for start, stop in place)
@@ -89,25 +72,9 @@ def checked_chunk(name: str, dtype: Any, chunk: Any, block_info: Any) -> Array:
 def load(parameter: Declared, view: int, normalize: str, start: int, dtype: Any, chunk: Array) -> Rows:
     """The rows of one view of a chunk, checked, in the dtype of the computation, and normalized.
 
-    Parameters
-    ----------
-    parameter : Array
-        The declaration of the input.
-    view : int
-        0 for (n, D).
-    normalize : {"l2", "none"}
-        Whether each row is scaled to length 1.
-    start : int
-        The number of the first row among all.
-    dtype : dtype
-        Of the computation.
-    chunk : array
-        (n, D) or (n, V, D).
-
-    Raises
-    ------
-    InputError
-        For entries or rows that the loss cannot take.
+    The chunk is (n, D), whose view is 0, or (n, V, D); `start` is the number of its first row among all. With
+    `normalize` of ``l2`` each row is scaled to length 1, with ``none`` not. Raises `InputError` for entries or rows
+    that the loss cannot take.
     """
     own = chunk if chunk.ndim == 2 else chunk[:, view : view + 1, :]
     check_entries(parameter, own, (start,) if chunk.ndim == 2 else (start, view))
@@ -120,20 +87,9 @@ def load(parameter: Declared, view: int, normalize: str, start: int, dtype: Any,
 
 
 def load_table(parameter: Declared, start: tuple[int, int], has_diagonal: bool, dtype: Any, block: Array) -> Array:
-    """A block of a table of weights, checked, in the dtype of the computation.
+    """A block (n, m) of a table of weights that begins at `start`, checked, in the dtype of the computation.
 
-    Parameters
-    ----------
-    parameter : Array
-        The declaration of the input.
-    start : tuple of int
-        Where the block begins.
-    has_diagonal : bool
-        Whether weights of a sample with itself count.
-    dtype : dtype
-        Of the computation.
-    block : array
-        (n, m).
+    `has_diagonal`: whether weights of a sample with itself count.
     """
     weights = _cast(block, dtype)
     check_entries(parameter, weights, start)
@@ -200,21 +156,9 @@ def merge_hardest(count: int, parts: Sequence[Least]) -> Least:
 
 
 def merge_states(statistics: Mapping[str, Any], sides: Sequence[str], parts: Sequence[Any]) -> dict[str, Any]:
-    """One state of each statistic of a piece, from those of several windows, in their order.
+    """One state of each statistic of a piece, by name under "rows", from those of several windows, in their order.
 
-    Parameters
-    ----------
-    statistics : mapping
-        By name.
-    sides : sequence of str
-        Under which each part has the states of the piece.
-    parts : sequence of dict
-        What `fold_window` and this function returned.
-
-    Returns
-    -------
-    dict
-        The states under "rows".
+    `parts` are what `fold_window` and this function returned; each has the states of the piece under its side.
     """
     states = [part[side] for side, part in zip(sides, parts, strict=True)]
     own = {name: [state[name] for state in states if name in state] for name in statistics}
@@ -231,14 +175,8 @@ def finish_states(statistics: Mapping[str, Any], sides: Sequence[str], parts: Se
 class Head:
     """The result of the head of a loss: the value, and what the second pass needs.
 
-    Attributes
-    ----------
-    value : float or array
-    stats : dict
-        Statistics of all rows by name.
-    slopes : dict
-        D value / d statistic by name, and / d scalar where the head reads one; divided by 2^exponent.
-    exponent : int
+    `stats` has the statistics of all rows by name. Slopes are d value / d statistic by name, and / d scalar where the
+    head reads one; divided by 2^exponent.
     """
 
     value: Any
@@ -256,17 +194,8 @@ def head(
 ) -> Head:
     """Value and slopes, from the statistics of all pieces in their order.
 
-    Parameters
-    ----------
-    plan : Plan
-        Without comparisons.
-    reduction : {"mean", "sum", "none"}
-    unbounded : tuple of str
-        Statistics whose logits may have left the range.
-    cotangent : callable or None
-        From the rows to the checked cotangent.
-    parts : list of dict
-        Statistics by name, of one piece after another.
+    The plan is without comparisons; `parts` has the statistics of each piece by name. `unbounded` are statistics whose
+    logits may have left the range; `cotangent` maps the rows to the checked cotangent.
     """
     names = dict.fromkeys(name for part in parts for name in part)
     stats = {name: _stacked([part[name] for part in parts if name in part]) for name in names}
@@ -294,14 +223,9 @@ def cut(names: tuple[str, ...], span: slice, result: Head) -> dict[str, tuple[Ar
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Gradients that a chain of windows has added up.
+    """Gradients that a chain of windows has added up: by the rows of a piece, and by scalars and by offsets of columns.
 
-    Attributes
-    ----------
-    by_rows : array or None
-        By the rows of a piece.
-    others : dict
-        By scalars and by offsets of columns, by name and first column.
+    `others` has the latter by name and first column.
     """
 
     by_rows: Array | None
@@ -323,23 +247,9 @@ NO_SUMS = Sums(None, {})
 def pull_window(window: Window, wanted: tuple[bool, ...], rows: Any, extras: Any, slopes: Any, sums: Any) -> Any:
     """The chains of a window's pieces, one link longer.
 
-    Parameters
-    ----------
-    window : Window
-    wanted : tuple of bool
-        Which pieces get a gradient.
-    rows : list of Rows
-        Of the pieces.
-    extras : list
-        Fields of `Extras`.
-    slopes : list of dict
-        Of the anchors' piece, and of the candidates'.
-    sums : list of Sums or None
-        What the chains have so far; one for each piece.
-
-    Returns
-    -------
-    tuple of Sums
+    `wanted` says which pieces get a gradient. `rows` are the `Rows` of the pieces, `extras` fields of `Extras`,
+    `slopes` those of the anchors' piece and of the candidates'; `sums` has for each piece what its chain has so far,
+    None for nothing.
     """
     by_side = dict(zip(("rows", "columns"), slopes, strict=True))
     by_rows, others = pull(window, tuple(rows), by_side, Extras(*extras))
@@ -363,24 +273,10 @@ def others_of(sums: Sums) -> dict[tuple[str, int], Any]:
 def input_gradient(
     name: str, shape: tuple[int, ...], views: tuple[int, ...], dtype: Any, result: Head, rows: Any, sums: Any
 ) -> Array:
-    """The gradient by one chunk of an input.
+    """The gradient by one chunk of an input, of the shape and the dtype of that.
 
-    Parameters
-    ----------
-    name : str
-        The input.
-    shape : tuple of int
-        Of the chunk.
-    views : tuple of int
-        The view that each piece holds.
-    dtype : dtype
-        Of the input.
-    result : Head
-        Its exponent comes last: tiny gradients keep their digits.
-    rows : list of Rows
-        The pieces that the chunk was made into.
-    sums : list of list of Sums
-        The chains of each piece.
+    `rows` are the pieces that the chunk was made into, `views` the view that each of them holds, `sums` the chains of
+    each. The exponent of the head's result comes last: tiny gradients keep their digits.
     """
     like = rows[0].values
     xp = array_namespace(like)

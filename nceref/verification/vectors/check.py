@@ -28,15 +28,8 @@ from nceref.verification.vectors.records import DIGITS_ALLOWED, ERROR, VectorCas
 class CheckedVectors:
     """The vectors of one loss, beside its formula.
 
-    Attributes
-    ----------
-    loss : str
-    cases, numbers : int
-        How many there are; numbers are those that were enclosed, which those of large cases are not.
-    engine : str
-        What enclosed them: ``arb`` or ``decimal``.
-    wrong : tuple of str
-        What contradicts the stored numbers, a sentence each.
+    `engine` is what enclosed them, ``arb`` or ``decimal``; `numbers` counts those that were enclosed, which those of
+    large cases are not. `wrong` has what contradicts the stored numbers, a sentence each.
     """
 
     loss: str
@@ -54,16 +47,7 @@ def engine() -> str:
 def check_vectors(loss: str, cases: Sequence[VectorCase], chosen: str = "") -> CheckedVectors:
     """Enclose the outputs of some cases anew, and compare; large cases are compared with the program of the loss.
 
-    Parameters
-    ----------
-    loss : str
-    cases : sequence of VectorCase
-    chosen : {"", "arb", "decimal"}
-        The engine; default: what is at hand.
-
-    Returns
-    -------
-    CheckedVectors
+    `chosen` is the engine, ``arb`` or ``decimal``; default: what is at hand.
     """
     name = chosen or engine()
     small, large = ([case for case in cases if is_large(case) == wanted] for wanted in (False, True))
@@ -79,19 +63,9 @@ def check_vectors(loss: str, cases: Sequence[VectorCase], chosen: str = "") -> C
 def check_all(
     cases: Mapping[str, Sequence[Any]], check: Callable[[str, Sequence[Any]], CheckedVectors] = check_vectors
 ) -> Iterator[CheckedVectors]:
-    """Check the cases of several losses, side by side where there are processes.
+    """Check the cases of several losses, by name, side by side where there are processes; the results are in order.
 
-    Parameters
-    ----------
-    cases : mapping
-        Name of a loss to its cases.
-    check : callable
-        As `check_vectors`; other processes must be able to import it.
-
-    Returns
-    -------
-    iterator of CheckedVectors
-        In order.
+    `check` is as `check_vectors`; other processes must be able to import it.
     """
     from nceref.engine.processes import in_processes
     from nceref.engine.settings import process_count

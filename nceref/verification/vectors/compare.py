@@ -33,28 +33,12 @@ PathLike = str | os.PathLike[str]
 
 
 def compare(folder: PathLike, outputs: PathLike, on_progress: Callable[..., Any] | None = None) -> tuple[Report, ...]:
-    """Judge a file of outputs on the vectors of a folder.
+    """Judge a file of outputs, JSON lines in any order, on the vectors of a folder.
 
-    Parameters
-    ----------
-    folder : path
-        What ``nceref vectors export`` wrote.
-    outputs : path
-        JSON lines, see `outputs`; their order does not matter.
-    on_progress : callable, optional
-        As for `verify_with`.
-
-    Returns
-    -------
-    tuple of Report
-        One for each loss that the outputs have an answer to; for all of the folder where they have none.
-
-    Raises
-    ------
-    ChecksumError
-        For outputs of another manifest, and for a file of vectors that is not the one of the manifest.
-    InputError
-        For a file, or a line of one, that is not as it must be.
+    The folder is what ``nceref vectors export`` wrote. There is a report for each loss that the outputs have an answer
+    to, for all of the folder where they have none. `on_progress` is as for `verify_with`. Raises `ChecksumError` for
+    outputs of another manifest, and for a file of vectors that is not the one of the manifest; `InputError` for a file,
+    or a line of one, that is not as it must be.
     """
     recorded = read_outputs(outputs)
     vectors = _answered(folder, recorded)

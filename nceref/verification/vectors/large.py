@@ -16,23 +16,8 @@ from nceref.verification.vectors.shared_inputs import TEMPERATURE, shared_inputs
 def large_case(loss: Loss, full: bool = False) -> VectorCase:
     """The large case of a loss: its value, the gradients by vectors and numbers, and listed rows of all others.
 
-    Takes seconds, and python-flint.
-
-    Parameters
-    ----------
-    loss : Loss
-    full : bool
-        Whether all rows are listed.
-
-    Returns
-    -------
-    VectorCase
-        Without the bugs that it sees.
-
-    Raises
-    ------
-    NotProvenError
-        Where something that the formula compares is equal.
+    With `full` all rows are listed; the bugs that it sees are not in it. Takes seconds, and python-flint. Raises
+    `NotProvenError` where something that the formula compares is equal.
     """
     choices = {p.name: default_of(p) for p in loss.parameters if isinstance(p, Choice)}
     arguments = choices | shared_inputs(loss)

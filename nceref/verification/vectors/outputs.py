@@ -34,19 +34,10 @@ class OutputLine(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RecordedOutputs:
-    """The content of a file of outputs.
+    """The content of a file of outputs: its lines, by id of the case, and the format in which they were computed.
 
-    Attributes
-    ----------
-    path : str
-    manifest : str
-        The SHA-256 of the manifest of the corpus whose cases were answered.
-    implementation : str
-        What calls itself so; the name of the file if it does not say.
-    dtype : str
-        The format in which it computed.
-    lines : mapping
-        By id of the case.
+    `manifest` is the SHA-256 of the manifest of the corpus whose cases were answered, `implementation` what calls
+    itself so; the name of the file if it does not say.
     """
 
     path: str

@@ -44,23 +44,10 @@ def digits(narrow: Any) -> Any:
 
 
 def unpacked(records: bytes, arrays: bytes, losses: Collection[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The cases of some losses out of two such files, with all numbers in place.
+    """The cases of some losses out of the contents of two such files, with all numbers in place.
 
-    Parameters
-    ----------
-    records, arrays : bytes
-        Contents of the files.
-    losses : collection of str
-
-    Yields
-    ------
-    (str, dict)
-        The loss, and a record as `record_of` gives it.
-
-    Raises
-    ------
-    InputError
-        For a record that names an array that is not there.
+    Each is the loss, and a record as `record_of` gives it. Raises `InputError` for a record that names an array that is
+    not there.
     """
     known = arrays_of_tensors(arrays)
     for record in json.loads(records)["cases"]:

@@ -30,10 +30,7 @@ NO_ROWS: Mapping[str, Sequence[int]] = MappingProxyType({})
 def enclosed_by_decimals(loss: Loss, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Enclosures of the same outputs by the decimal engine.
 
-    Raises
-    ------
-    ArithmeticError
-        Where they contradict forward mode.
+    Raises `ArithmeticError` where they contradict forward mode.
     """
     inputs = bind(loss, (), arguments)
     out = decimal_enclosures(loss, inputs, DIGITS)
@@ -51,19 +48,8 @@ def vector_outputs(
 ) -> dict[str, VectorOutput]:
     """The outputs of a case from the enclosures of each engine, the first of which is the finest.
 
-    Parameters
-    ----------
-    loss : Loss
-    arguments : mapping
-    engines : mapping
-        Name of the engine to name of the output to an object array of `Enclosure`.
-    rows : mapping
-        Of outputs whose enclosures are those of some rows: which.
-
-    Raises
-    ------
-    ArithmeticError
-        Where two engines contradict each other.
+    `engines` has for each, by name of the output, an object array of `Enclosure`; `rows` says which rows these are of
+    outputs that have those of some alone. Raises `ArithmeticError` where two engines contradict each other.
     """
     first = next(iter(engines.values()))
     for name, theirs in engines.items():

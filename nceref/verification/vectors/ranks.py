@@ -31,18 +31,10 @@ VALUES = {"joined": "mean", "local": "mean", "share": "sum"}
 
 @dataclass(frozen=True, eq=False)
 class RanksCase:
-    """A case of the joined batch, and what each rank has of it.
+    """A case of the joined batch, and what each rank has of it: values, and gradients by input.
 
-    Attributes
-    ----------
-    joined : VectorCase
-        Inputs and outputs of the joined batch.
-    contract : Contract
-    formulation : {"joined", "local", "share"}
-    values : tuple of VectorOutput
-        Of each rank.
-    grads : tuple of mapping
-        Of each rank, by input, as automatic differentiation leaves them there.
+    The formulation is ``joined``, ``local`` or ``share``. Gradients are as automatic differentiation leaves them on the
+    rank.
     """
 
     joined: VectorCase
@@ -58,13 +50,9 @@ class RanksCase:
 
 
 def contract_of(formulation: str, shards: Any) -> Contract:
-    """The contract of the rows of each rank; raises `InputError` where there is none.
+    """The contract of the rows of the joined batch that each rank has; raises `InputError` where there is none.
 
-    Parameters
-    ----------
-    formulation : {"joined", "local", "share"}
-    shards : list of list of int
-        Rows of the joined batch.
+    The formulation is that of a `RanksCase`, `shards` a list of rows for each rank.
     """
     nested = isinstance(shards, list | tuple) and all(isinstance(own, list | tuple) for own in shards)
     rows = [list(own) for own in shards] if nested else []
@@ -88,24 +76,10 @@ def label(contract: Contract, formulation: str) -> str:
 
 
 def ranks_results(case: RanksCase, answers: Any, dtype: str) -> list[Result]:
-    """Judge what the ranks of an implementation answered, joined as the record says.
+    """Judge what the ranks of an implementation, in its format, answered, joined as the record says.
 
-    Parameters
-    ----------
-    case : RanksCase
-    answers : list of mapping
-        One a rank, ``{"value": x, "grad": {NAME: [...]}}``, gradients as they were left on the rank.
-    dtype : str
-        The format of the implementation.
-
-    Returns
-    -------
-    list of Result
-
-    Raises
-    ------
-    Trouble
-        Where an answer has not the shape of one.
+    `answers` has one a rank, ``{"value": x, "grad": {NAME: [...]}}``, gradients as they were left on the rank. Raises
+    `Trouble` where an answer has not the shape of one.
     """
     return judge(ranks_observation(case, answers, dtype))
 
@@ -142,17 +116,10 @@ def _outcome(shard: Probe, answer: Any, rank: int) -> Outcome:
 
 
 def ranks_diagnoses(seen: Sequence[tuple[RanksCase, Observation]]) -> tuple[Diagnosis, ...]:
-    """Explain what ranks do otherwise, from the cases of one number of them and of another.
+    """Explain what ranks do otherwise, from the cases of one number of them and of another, all of one loss.
 
-    Parameters
-    ----------
-    seen : sequence of (RanksCase, Observation)
-        Of one loss, see `ranks_observation`.
-
-    Returns
-    -------
-    tuple of Diagnosis
-        Empty where nothing between ranks predicts all cases of both numbers.
+    Observations are those of `ranks_observation`. The result is empty where nothing between ranks predicts all cases of
+    both numbers.
     """
     runs: dict[Contract, list[Observation]] = {}
     for case, observation in seen:

@@ -16,17 +16,7 @@ from nceref.verification.vectors.records import VectorCase, VectorOutput
 
 
 def check_cases(loss: str, cases: Sequence[VectorCase | RanksCase]) -> CheckedVectors:
-    """Check all cases of a loss, those of one process and those on several ranks.
-
-    Parameters
-    ----------
-    loss : str
-    cases : sequence of VectorCase or RanksCase
-
-    Returns
-    -------
-    CheckedVectors
-    """
+    """Check all cases of a loss, those of one process and those on several ranks."""
     one = check_vectors(loss, [case for case in cases if isinstance(case, VectorCase)])
     several = check_ranks(loss, [case for case in cases if isinstance(case, RanksCase)])
     wrong = (*one.wrong, *several.wrong)
@@ -36,17 +26,7 @@ def check_cases(loss: str, cases: Sequence[VectorCase | RanksCase]) -> CheckedVe
 def check_ranks(loss: str, cases: Sequence[RanksCase], chosen: str = "") -> CheckedVectors:
     """Enclose the outputs of the joined batches of some cases anew, and add up what the ranks have of them.
 
-    Parameters
-    ----------
-    loss : str
-    cases : sequence of RanksCase
-        Of this loss.
-    chosen : {"", "arb", "decimal"}
-        As for `check_vectors`.
-
-    Returns
-    -------
-    CheckedVectors
+    `chosen` is as for `check_vectors`.
     """
     joined = check_vectors(loss, [case.joined for case in cases], chosen)
     wrong = (f"{case.id}, {name}: the ranks do not add up to the joined batch" for case in cases for name in _off(case))

@@ -17,12 +17,7 @@ from nceref.verification.vectors.store import DATA, FORMAT, RANKS, PathLike, cas
 
 
 def ranks_file(cases: Sequence[RanksCase]) -> dict[str, bytes]:
-    """The file of some cases, one on each line, by its name.
-
-    Parameters
-    ----------
-    cases : sequence of RanksCase
-    """
+    """The file of some cases, one on each line, by its name."""
     lines = ",\n".join(json.dumps(ranks_record(case), allow_nan=False) for case in cases)
     return {RANKS: f'{{"format": "{FORMAT}", "cases": [\n{lines}\n]}}\n'.encode()}
 
@@ -50,26 +45,9 @@ def joined_rows(joined: VectorCase) -> int:
 def read_ranks(
     manifest: Mapping[str, Any], folder: PathLike | None = None, losses: tuple[str, ...] = ()
 ) -> tuple[RanksCase, ...]:
-    """The cases on several ranks of a folder of vectors.
+    """The cases on several ranks of a folder of vectors; empty where it has none.
 
-    Parameters
-    ----------
-    manifest : mapping
-        Of the folder, as `read_vectors` returns it.
-    folder : path, optional
-        None for the vectors of the package.
-    losses : tuple of str
-        Names; empty for all.
-
-    Returns
-    -------
-    tuple of RanksCase
-        Empty where the folder has none.
-
-    Raises
-    ------
-    ChecksumError, FileError, InputError
-        As `read_vectors` does.
+    `manifest` is that of the folder, as `read_vectors`, which has the other parameters, returns it and raises for it.
     """
     path = (DATA if folder is None else Path(folder)) / RANKS
     if RANKS not in manifest["files"]:

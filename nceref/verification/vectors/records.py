@@ -30,27 +30,13 @@ FEW_BITS = "bfloat16"
 class VectorOutput:
     """One output with all that is known of it: the value, or the gradient by one input.
 
-    Attributes
-    ----------
-    numbers : array
-        The float64 numbers nearest to the true ones.
-    shape : tuple of int
-        Of the whole output.
-    rows : tuple of int or None
-        Of the gradient of a large case: those that `numbers` holds; None for all.
-    radius : float
-        The true numbers are no farther than that from `numbers`, the worst entry.
-    engines : mapping
-        Name of each engine that enclosed the true numbers, with the radius of its widest enclosure.
-    exact : bool
-        Whether `numbers` are the true ones.
-    unique : tuple of str
-        Formats in which every true number has one nearest number, with 10 bits of the enclosure to spare.
-    allowed : mapping
-        Format to the absolute error that is admitted for each entry, an array as `numbers`: the derived bound of a
-        right program, and `radius`.
-    terms : mapping
-        Of a value: format to what `allowed` is made of, by stage.
+    `numbers` are the float64 numbers nearest to the true ones, `exact` if they are these; the true ones are no farther
+    than `radius` from them, the worst entry. `shape` is of the whole output, of which `numbers` holds `rows`: some of
+    the gradient of a large case; None for all. `engines` has the radius of the widest enclosure by each engine that
+    enclosed the true numbers. `unique` has the formats in which every true number has one nearest number, with 10 bits
+    of the enclosure to spare. `allowed` has by format the absolute error that is admitted for each entry, an array as
+    `numbers`: the derived bound of a right program, and `radius`; `terms` has of a value what that is made of, by
+    stage.
     """
 
     numbers: Any
@@ -68,23 +54,11 @@ class VectorOutput:
 class VectorCase:
     """One case: arguments of a loss under the reduction "mean", and what a right implementation answers.
 
-    Attributes
-    ----------
-    id : str
-        Geometry, temperature and a hash of the contents, such as ``designed-0.3-1a2b3c4d``.
-    loss : str
-    settings : mapping
-        Arguments that are no numbers, by name.
-    inputs : mapping
-        Arrays and scalars by name, exact in every format of `formats`.
-    expect : {"value", "error"}
-        Whether there are outputs, or whether the settings demand that the inputs are refused.
-    outputs : mapping
-        ``value``, and ``grad.NAME`` for each input with a gradient.
-    clauses : tuple of str
-        What the case tests, see `nceref.cases.corpus.clauses`.
-    kills, blind : tuple of str
-        Known bugs that fail on the case, and that pass, in float64.
+    The id is geometry, temperature and a hash of the contents, such as ``designed-0.3-1a2b3c4d``. `settings` are
+    arguments that are no numbers, `inputs` arrays and scalars, exact in every format of `formats`. `expect` is
+    ``error`` where the settings demand that the inputs are refused, else ``value``, and `outputs` has ``value``, and
+    ``grad.NAME`` for each input with a gradient. `clauses` are what it tests, see `nceref.cases.corpus.clauses`;
+    `kills` and `blind` known bugs that fail on it, and that pass, in float64.
     """
 
     id: str
@@ -119,16 +93,7 @@ def content_id(name: str, loss: str, settings: Mapping[str, Any], inputs: Mappin
 def probe_of(case: VectorCase, dtype: str) -> Probe:
     """A case as a probe of the verifier: the proven numbers for a reference, and the stored errors for bounds.
 
-    Parameters
-    ----------
-    case : VectorCase
-    dtype : str
-        One of ``case.formats``.
-
-    Returns
-    -------
-    Probe
-        With `skip` where the settings demand that the inputs are refused.
+    The dtype is one of ``case.formats``. The probe is skipped where the settings demand that the inputs are refused.
     """
     loss = get_loss(case.loss).declaration
     if case.expect == ERROR:
@@ -187,19 +152,9 @@ def output_record(output: VectorOutput) -> dict[str, Any]:
 
 
 def case_of(loss: str, record: Mapping[str, Any], where: str) -> VectorCase:
-    """The case of plain data that is as the schema has it.
+    """The case of plain data that is as the schema has it; `where` is file and place, for messages.
 
-    Parameters
-    ----------
-    loss : str
-    record : mapping
-    where : str
-        File and place, for messages.
-
-    Raises
-    ------
-    InputError
-        Where an id, bits, decimals, shapes and the arguments of the loss contradict one another.
+    Raises `InputError` where an id, bits, decimals, shapes and the arguments of the loss contradict one another.
     """
     here = f"{where}, case {record['id']}"
     inputs = {name: _given(x, f"{here}, input {name}") for name, x in record["inputs"].items()}

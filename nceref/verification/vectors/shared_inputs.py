@@ -56,16 +56,9 @@ def _entries(seed: int, shape: tuple[int, int]) -> Any:
 
 
 def shared_by(loss: Loss) -> dict[str, tuple[str, int | None]]:
-    """The one of the arrays that each array and label input of the first variant of a loss is.
+    """The one of the arrays that each array and label input of the first variant of a loss is, by name.
 
-    Parameters
-    ----------
-    loss : Loss
-
-    Returns
-    -------
-    dict
-        Input to the name of the array, and of inputs with one axis of numbers the column; None for the whole array.
+    Inputs with one axis of numbers have the column as well; None for the whole array.
     """
     out: dict[str, tuple[str, int | None]] = {}
     rows = iter(("rows", "partners"))
@@ -89,12 +82,7 @@ def taken(arrays: Mapping[str, Any], name: str, column: int | None) -> Any:
 
 
 def shared_inputs(loss: Loss) -> dict[str, Any]:
-    """All inputs of the large case of a loss, settings of its first variant included.
-
-    Parameters
-    ----------
-    loss : Loss
-    """
+    """All inputs of the large case of a loss, settings of its first variant included."""
     arrays, temperature = shared_arrays(), judged_temperature(loss, TEMPERATURE)
     out = {name: value for name, value in loss.variants[0].items() if value is not ...}
     for p in loss.parameters:

@@ -48,16 +48,9 @@ class ChecksumError(InputError):
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """A folder of vectors that was read.
+    """A folder of vectors that was read: the manifest as it stands in its file, and the cases by loss, in order.
 
-    Attributes
-    ----------
-    manifest : mapping
-        As it stands in the file.
-    sha256 : str
-        Of the bytes of the manifest: what recorded outputs have to name.
-    cases : mapping
-        Name of a loss to its cases, in order.
+    `sha256` is of the bytes of the manifest: what recorded outputs have to name.
     """
 
     manifest: Mapping[str, Any]
@@ -66,23 +59,11 @@ class Vectors:
 
 
 def read_vectors(folder: PathLike | None = None, losses: tuple[str, ...] = ()) -> Vectors:
-    """Read a folder of vectors, whole or the files of some losses.
+    """Read a folder of vectors that ``nceref vectors export`` wrote, whole or the files of some losses.
 
-    Parameters
-    ----------
-    folder : path, optional
-        What ``nceref vectors export`` wrote; None for the vectors of the package.
-    losses : tuple of str
-        Names; empty for all.
-
-    Raises
-    ------
-    ChecksumError
-        For a file that is not the one of the manifest.
-    FileError
-        For a file that cannot be read, or is no JSON.
-    InputError
-        For a loss without vectors, a format of another version, and anything else that is not as it must be.
+    None is the folder of the package; no names are all losses. Raises `ChecksumError` for a file that is not the one of
+    the manifest, `FileError` for one that cannot be read or is no JSON, and `InputError` for a loss without vectors, a
+    format of another version, and anything else that is not as it must be.
     """
     place = DATA if folder is None else Path(folder)
     content = read(place / MANIFEST)
@@ -160,16 +141,7 @@ def _present(own: Mapping[str, Any], ids: Iterable[str], path: Path) -> Iterator
 def losses_of(ids: Collection[str], folder: PathLike | None = None) -> dict[str, str]:
     """The loss of each id that a file of a folder has, without reading what else the files hold.
 
-    Parameters
-    ----------
-    ids : collection of str
-    folder : path, optional
-        As for `read_vectors`; raises the same.
-
-    Returns
-    -------
-    dict
-        Without ids that no file of a loss has.
+    The folder is as for `read_vectors`, which raises the same.
     """
     place, manifest = DATA if folder is None else Path(folder), read_manifest(folder)
     contents = ((loss, checked_content(place / f"{loss}.json", manifest)) for loss in manifest["counts"])
@@ -180,10 +152,7 @@ def losses_of(ids: Collection[str], folder: PathLike | None = None) -> dict[str,
 def check_files(folder: PathLike | None = None) -> int:
     """Compare the checksum of every file of a folder with the manifest; how many there are.
 
-    Raises
-    ------
-    ChecksumError
-        For the first that differs.
+    Raises `ChecksumError` for the first that differs.
     """
     place, manifest = DATA if folder is None else Path(folder), read_manifest(folder)
     for name in manifest["files"]:
@@ -273,9 +242,9 @@ def text_of(path: Path, content: bytes) -> str:
 
 
 def folder_files(cases: Mapping[str, Sequence[VectorCase]], others: Mapping[str, bytes] = NOTHING) -> dict[str, bytes]:
-    """The contents of a folder of vectors by name of file, the manifest last.
+    """The contents of a folder of vectors by name of file, the manifest last; `cases` are by loss.
 
-    `cases`: name of a loss to its cases. `others`: contents of files without cases of one loss alone, by name.
+    `others` has by name the contents of files without cases of one loss alone.
     """
     files = {**{f"{loss}.json": _loss_file(loss, each) for loss, each in cases.items()}, **others}
     files |= {path.name: read(path) for path in (*sorted(DATA.glob("*.schema.json")), DATA / CHANGES)}

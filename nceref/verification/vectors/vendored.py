@@ -35,16 +35,9 @@ _WIDTH = 112
 
 @dataclass(frozen=True)
 class VendoredTest:
-    """The two files of a loss, and what they have of its vectors.
+    """The two files of a loss, and how many of its cases they have.
 
-    Attributes
-    ----------
-    loss : str
-    test, data : Path
-    kept, count : int
-        Cases in the file, and those that the loss has.
-    left_out : str
-        How many are left out, and why; empty for none.
+    `left_out` says how many they have not, and why; empty for none.
     """
 
     loss: str
