@@ -167,7 +167,7 @@ _NODES = 16
 
 
 def _law_with_jump(kappa: float, dim: int, jump: float) -> tuple[Any, Any]:
-    """The same by panels of the angle, whose law is sin^(D - 2): the jump is the border of two panels."""
+    """Nodes and weights in panels of the angle, whose law is sin^(D - 2): the jump is the border of two panels."""
     import numpy as np
 
     # An exponent of up to kappa and a weight like exp(-(D - 2) x^2 / 2) each change by little within a panel.

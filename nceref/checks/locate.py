@@ -189,7 +189,7 @@ def _printed(value: str) -> float:
 
 
 def _where(value: str, known: Sequence[Reading]) -> str:
-    """Between which readings a value lies: ``lies between optimum (0.1) and chance (2.3)``."""
+    """The readings that a value lies between: ``lies between optimum (0.1) and chance (2.3)``."""
     x = float(value)
     below = [r for r in known if r.value is not None and r.value < x]
     above = [r for r in known if r.value is not None and r.value > x]

@@ -178,7 +178,7 @@ class Sizes:
         return True
 
     def inside_chance(self) -> float | None:
-        """The same with a mean over l - 1 positives inside the logarithm, for balanced classes of l rows."""
+        """The reading at chance with a mean over l - 1 positives inside the logarithm; classes have l rows each."""
         everyone, same = self.chance(self.views * self.n - 1, own=0), self._class_size()
         positives = None if same is None else self.chance(same - 1, own=0)
         if everyone is None or same is None or positives is None:
@@ -301,7 +301,7 @@ class Sizes:
         return self.decoupled_bound(n, k) if self._fits(n) else None
 
     def decoupled_bound(self, n: int, k: int) -> float:
-        """The same as a bound of the batch mean in every dimension.
+        """The value at the simplex as a bound of the batch mean in every dimension.
 
         By Jensen the mean is at least log k + g, g the mean of (s_negative - s_positive) / T, and that gap is at least
         -n / (n - 1) / T: similarities add up to |sum of rows|^2 >= 0.
@@ -355,7 +355,7 @@ class Sizes:
         return balanced and fits
 
     def sigmoid_optimum(self) -> float | None:
-        """The least over all rows for this scale and bias, see `optima`."""
+        """The least value over all rows for this scale and bias, see `optima`."""
         value, dim = sigmoid_optimum(float(self.logit_scale), float(self.logit_bias), int(self.n))
         if self.dim is not None and self.dim < dim:
             self.absent(f"known for D >= {dim}")
@@ -363,7 +363,7 @@ class Sizes:
         return value
 
     def debiased_optimum(self) -> float | None:
-        """The least over all rows, see `optima`."""
+        """The least value over all rows, see `optima`."""
         fits = self._fits(int(self.n))
         if self.n < 2:
             return None

@@ -41,7 +41,7 @@ def _explain_ids(page: Page, expected: ExpectedReadings) -> None:
 
 
 def record(expected: ExpectedReadings, location: Location | None = None) -> dict[str, Any]:
-    """The same, ready for JSON; `value` is there only with a location."""
+    """The readings, ready for JSON; `value` is there only with a location."""
     out = {**asdict(expected), "defaults": sorted(expected.defaults)}
     del out["address"]
     return out if location is None else {**out, "value": asdict(location)}

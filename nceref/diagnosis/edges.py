@@ -119,7 +119,7 @@ def edges(failing: Sequence[Observation], fine: Sequence[Observation], calls: Fr
 
 
 def _edge(observation: Observation, calls: FreshCalls, step: float) -> Edge | None:
-    """Between a temperature at which a case has a number and one at which it has none, found by steps from its own."""
+    """The edge between temperatures at which a case has a number and has none, found by steps from its own."""
     scalar, like = temperature_scalar(observation.probe), calls.like
     if scalar is None or like is None:
         return None

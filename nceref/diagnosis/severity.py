@@ -223,7 +223,7 @@ class Severity:
             )
 
     def record(self) -> dict[str, Any]:
-        """The same as plain data; numbers have nine decimals, since what is less is rounding of the reference."""
+        """The effect as plain data; numbers have nine decimals, since what is less is rounding of the reference."""
         return {"sentence": self.sentence, **{name: _rounded(x) for name, x in asdict(self).items()}}
 
 
@@ -248,7 +248,7 @@ def _share(x: float) -> str:
 
 
 def _digits(x: float, most: int) -> str:
-    """So many digits, and never an exponent for a number that people write out."""
+    """A number with so many digits, and without an exponent where people write it out."""
     return f"{x:,.0f}" if 10 ** (most - 1) <= x < 1e6 else f"{x:.{most}g}"
 
 

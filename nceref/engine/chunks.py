@@ -53,7 +53,7 @@ class ChunkedArray:
         return array_namespace(self.like)
 
     def astype(self, dtype: Any) -> "ChunkedArray":
-        """The same in another dtype."""
+        """The array in another dtype."""
         return replace(self, dtype=dtype)
 
 
@@ -76,7 +76,7 @@ class ChunkedTable(ChunkedArray):
     has_diagonal: bool = True
 
     def without_diagonal(self) -> "ChunkedTable":
-        """The same, in which no sample is a positive of itself."""
+        """The table in which no sample is a positive of itself."""
         return replace(self, largest=self.largest_of_others, has_diagonal=False)
 
 

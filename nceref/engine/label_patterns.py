@@ -110,7 +110,7 @@ class Weighted(Pattern):
         return power_of_two(xp.where(largest > 0, largest, xp.max(largest)))
 
     def window(self, rows: slice, columns: slice) -> "Weighted":
-        """The same over a block of rows of one view, against one view, to be given its block of the table."""
+        """The pattern over a block of rows of one view, against one view, to be given its block of the table."""
         start = rows.start % self.unit.shape[0]
         units = self.unit[start : start + rows.stop - rows.start]
         return Weighted(None, windows(self.own, rows, columns), units)

@@ -67,7 +67,7 @@ class Factor:
         return x
 
     def multiplied(self, x: Array, exponent: int) -> Array:
-        """The same as a fresh array."""
+        """The product as a fresh array."""
         by = self.times_power(exponent)
         if _is_number(by, x):
             return by * x

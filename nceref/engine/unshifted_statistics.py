@@ -89,7 +89,7 @@ class ExpSum(SumOfExponentials):
 
 @dataclass(frozen=True)
 class ExpMeanNearOne(ExpSum):
-    """The same of a mean over logits near 0: log1p of the mean of exp(k s) - 1."""
+    """A log-sum-exp of a mean over logits near 0: log1p of the mean of exp(k s) - 1."""
 
     count: int = 1
 

@@ -35,7 +35,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Axes:
-    """The same for all plots of a document, so that they can be compared; `low` and `high` are ends of `x`."""
+    """The axes that all plots of a document share, so that they can be compared; `low` and `high` are ends of `x`."""
 
     low: float
     high: float

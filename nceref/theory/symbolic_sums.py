@@ -33,7 +33,7 @@ class NormalForm:
         return self._cached[expression]
 
     def zero(self, expression: Any) -> bool:
-        """Whether it is 0; False decides nothing."""
+        """Whether an expression is 0; False decides nothing."""
         return zero_as_fraction(self(expression))
 
     def _without_sums(self, expression: Any) -> Any:

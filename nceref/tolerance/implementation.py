@@ -63,7 +63,7 @@ class Precision:
     accumulation: Storage
 
     def arithmetic(self, textbook: bool) -> RoundingFormat:
-        """The same for the error analysis; `textbook` admits any backward-stable evaluation."""
+        """The formats as the error analysis takes them; `textbook` admits any backward-stable evaluation."""
         return RoundingFormat(self.storage.u, self.storage.tiny, self.accumulation.u / self.storage.u, textbook)
 
 

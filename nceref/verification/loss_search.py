@@ -62,7 +62,7 @@ class Candidate:
 
     @property
     def distance(self) -> tuple[int, int, int]:
-        """Conforming ones first, then those with the fewest differences, then those with the fewest failures."""
+        """The order of trials: conforming ones first, then the fewest differences, then the fewest failures."""
         ids = [d.id for d in self.report.diagnosis if is_named(d)]
         # An unexplained difference ranks behind every explained one, and one without a diagnosis behind both.
         differences = min((id.count("+") + 1 + 9 * (id == FAR) for id in ids), default=0 if self.report.ok else 20)
@@ -112,7 +112,7 @@ class LossSearch:
                     break
 
     def with_settings(self, plain: Sequence[Trial]) -> Iterator[Trial]:
-        """The same losses with settings of theirs."""
+        """Trials of the same losses with settings of theirs."""
         for trial in plain:
             by_rows = _BY_ROWS in trial.reason
             if trial.ran or by_rows:

@@ -61,7 +61,7 @@ class OldProgram:
 
     @property
     def ways(self) -> tuple[Mapping[str, Any], ...]:
-        """Its options in each way of calling it."""
+        """The options in each way of calling the program."""
         return ways_of_calling({name: x for name, x in self.options.items() if name not in names_of(NEW)})
 
     def request(self, way: Mapping[str, Any], **settings: Any) -> "Request":

@@ -54,7 +54,7 @@ class RankRecord:
         return self.cases > 0 and not (self.wrong or self.not_finite or self.trouble)
 
     def record(self) -> dict[str, Any]:
-        """The same as plain data."""
+        """The results of a rank as plain data."""
         return {**asdict(self), "right": self.right, "sentence": self.sentence}
 
     @property

@@ -61,7 +61,7 @@ def _holds(row: Mapping[str, Any]) -> bool:
 
 
 def _ids(row: Mapping[str, Any], dtypes: Sequence[str], on_ranks: bool) -> Iterator[tuple[str, tuple[str | int, ...]]]:
-    """Its ids in every format that it is about, each with its keys below the row."""
+    """The ids of a row in every format that it is about, each with its keys below the row."""
     own = listed(row["dtypes"]) if "dtypes" in row else ("",)
     for dtype in own:
         # As results are called: of one format alone, the ids do not name it.

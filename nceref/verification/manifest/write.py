@@ -97,7 +97,7 @@ def manifest_text(draft: ManifestDraft, folder: str | os.PathLike[str] = "") -> 
 
 
 def _names(targets: Sequence[RecognizedTarget]) -> dict[str, RecognizedTarget]:
-    """Each by its own name; of several with one name, with the module before it."""
+    """Targets by name; of several with one name, with the module before it."""
     counts = Counter(each.callable.name for each in targets)
     several = {each: each.callable.text.rpartition(":")[0].removesuffix(".py").replace("/", ".") for each in targets}
     return {

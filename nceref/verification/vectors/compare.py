@@ -176,7 +176,7 @@ def _observation(case: VectorCase, recorded: RecordedOutputs) -> Observation:
 
 
 def _on_ranks(case: RanksCase, recorded: RecordedOutputs) -> Observation:
-    """The same for a case on several ranks."""
+    """The recorded answer to a case on several ranks."""
     line = recorded.lines.get(case.id)
     if line is None or _is_refusal(line.record):
         return _observation(case.joined, recorded)

@@ -73,7 +73,7 @@ def _whole(case: VectorCase) -> VectorCase:
 
 
 def _ranks_of_format(case: RanksCase, dtype: str) -> RanksCase:
-    """The same of a case on several ranks."""
+    """The case on several ranks with the bounds of one format."""
     if not dtype:
         return case
     grads = tuple({name: _alone(x, dtype) for name, x in each.items()} for each in case.grads)
