@@ -233,8 +233,13 @@ def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagno
     if alone := mix_diagnoses(failing.results):
         return alone
     identities = [r for r in failing.results if r.quantity.startswith("identity.")]
-    if request.is_the_loss:
-        found = diagnose(failing.observations, identities, calls)
+    # Numbers that are not finite beside right ones are no convention. Fresh calls are compared with the loss as it is.
+    wrong = [r for r in failing.results if r.status == "fail"]
+    finite_apart = bool(wrong) and all(r.quantity.endswith(".finite") for r in wrong)
+    if request.is_the_loss or finite_apart:
+        from nceref.diagnosis.fresh import NO_CALLS
+
+        found = diagnose(failing.observations, identities, calls if request.is_the_loss else NO_CALLS)
         # Of a target that answers otherwise each time, a way of calling shows nothing.
         return found if any(d.id == "not-repeatable" for d in found) else (*found, *modes)
     as_it_is = replace(request, intended={}, reference=None)

@@ -6,6 +6,7 @@ from functools import cache
 from importlib.resources import as_file, files
 from typing import Any
 
+from nceref.cases.corpus.geometries import EVERY
 from nceref.cases.expected_failures import FAILING, changed_failures, first_matching, mark_expected_failures
 from nceref.engine.arguments import one_of
 from nceref.targets.peers.peer import checkouts as checked_out
@@ -17,6 +18,8 @@ from nceref.verification.options import BY_NAME
 
 PACKAGE, FILE = "nceref.verification.audit", "nceref.toml"
 SUITE = BY_NAME["suite"].default
+_LOWEST = min(EVERY)
+"""The lowest temperature of a corpus: what is not finite there is a known difference, and no limit."""
 AGREES, KNOWN, NEW, STALE, MISSING = "agrees", "known", "new", "stale", "missing"
 
 
@@ -47,7 +50,7 @@ class AuditRow:
     @property
     def command(self) -> str:
         """The command that judges it."""
-        return f"{command_of(self.entry)} --suite {self.entry.target.options['suite']}"
+        return f"{command_of(self.entry)} --suite {self.entry.target.options['suite']} --temperatures {_LOWEST:g}"
 
 
 def released() -> Manifest:
@@ -137,7 +140,7 @@ def in_format(entry: ManifestTarget, suite: str, dtype: str) -> ManifestTarget:
     options = {name: x for name, x in entry.target.options.items() if name != "expected_failures"}
     return replace(
         entry,
-        target=replace(entry.target, options={**options, "suite": suite, "dtype": dtype}),
+        target=replace(entry.target, options={**options, "suite": suite, "dtype": dtype, "temperatures": _LOWEST}),
         expected={id: entry.expected[full] for id, full in own.items()},
         keys={id: entry.keys[full] for id, full in own.items()},
     )

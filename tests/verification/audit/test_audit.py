@@ -167,7 +167,8 @@ def test_a_row_on_ranks_says_what_training_gets(named, training, words):
     row = on_ranks("lightly-ntxent-2-ranks-gather_distributed", report)
     assert audit_page.words_of_training(row) == words
     assert row.status == ("new" if named else "agrees")
-    assert row.command == "nceref verify lightly-ntxent --init gather_distributed=True --ranks 2 --suite quick"
+    command = "nceref verify lightly-ntxent --init gather_distributed=True --ranks 2 --suite quick"
+    assert row.command == f"{command} --temperatures 0.0001"
     line = audit_page.section_on_ranks([row, replace(row, status="missing")]).splitlines()[-2]
     shown = f"`{named}`" if named else "nothing"
     cells = ("`lightly-ntxent`", "`gather_distributed=True`", "lightly 1.6.0", *words, shown)
@@ -195,4 +196,4 @@ def test_a_target_in_one_format_has_the_expected_failures_of_that():
     assert "extreme-*/*" in one["float32"].expected
     assert not one["bfloat16"].expected
     # The report has what fails as it is, so that it is explained.
-    assert one["float64"].target.options == {"dtype": "float64", "suite": "standard"}
+    assert one["float64"].target.options == {"dtype": "float64", "suite": "standard", "temperatures": 1e-4}
