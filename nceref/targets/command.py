@@ -24,7 +24,7 @@ from nceref.targets.arguments import expected_names
 from nceref.targets.attempt import unlike
 from nceref.targets.command_line import FRAMEWORK, words_of
 from nceref.targets.frameworks.call import CallRequest, Trouble, call_request
-from nceref.targets.process.child import ChildRunner
+from nceref.targets.process.child import ENDED, ChildRunner
 from nceref.targets.process.wire import WireError
 from nceref.targets.target import LoadRequest, ResolvedTarget
 
@@ -66,7 +66,7 @@ class CommandRunner(ChildRunner):
     def __init__(self, request: LoadRequest, timeout: float) -> None:
         super().__init__(request, "cpu", timeout, timeout)
         self._words = words_of(request.text)
-        self._case = self._id = ""
+        self._case = ""
         self._number = 0
         self._in_order = False
 
@@ -111,11 +111,12 @@ class CommandRunner(ChildRunner):
     def _greeted(self, request: LoadRequest) -> ResolvedTarget:
         """The target, by what it answers to ``hello``."""
         dtypes = request.options["dtypes"]
-        text = self._line(protocol.hello(request.loss.name, dtypes), protocol.HELLO_SIZE)
+        text = self._said("", protocol.hello(request.loss.name, dtypes), protocol.HELLO_SIZE)
         if isinstance(text, Outcome):
             flush = "; does it flush its output after each line?" if text.trouble == "hangs" else ""
             msg = f"{request.text} cannot be run: called with `hello`, it {text.sentence}{flush}"
             raise TargetError(msg)
+        self._in_order = True
         try:
             _, about = protocol.record(text, ["hello"])
         except Trouble as error:
@@ -147,34 +148,27 @@ class CommandRunner(ChildRunner):
 
     def _called(self, request: CallRequest) -> Outcome:
         assert self._load_request is not None
-        if line := self._exchange.unread():
-            printed = _received(line) or "an empty line"
-            about = shown(self._id) if self._id else "`hello`"
-            sentence = f"prints {printable(printed, 80)!r} after its answer to {about}: one line answers a call"
-            return Outcome(trouble=protocol.BROKEN, sentence=sentence)
         self._number += 1
-        previous, self._id = self._id, f"{self._case}#{self._number}"
+        previous, id = self._id, f"{self._case}#{self._number}"
         numbers = sum(np.size(x) for x in request.inputs.values())
         longest = protocol.HELLO_SIZE + protocol.NUMBER_SIZE * numbers
-        text = self._line(protocol.run(self._id, self._load_request.loss.name, request), longest)
-        outcome = text if isinstance(text, Outcome) else protocol.outcome(text, self._id, previous, request)
-        self._in_order = outcome.trouble not in ("hangs", "dies", protocol.BROKEN)
+        text = self._said(id, protocol.run(id, self._load_request.loss.name, request), longest)
+        outcome = text if isinstance(text, Outcome) else protocol.outcome(text, id, previous, request)
+        self._in_order = outcome.trouble not in ENDED
         return outcome
 
-    def _line(self, line: str, longest: int) -> str | Outcome:
+    def _said(self, id: str, line: str, longest: int) -> str | Outcome:
         """The line that comes back, or the outcome that stands for none."""
         self._in_order = False
-        self._exchange.send(_sent(line), longest)
         try:
-            text = _received(self._exchange.receive(self._timeout, self._ended))
-        except TimeoutError:
-            return Outcome(trouble="hangs", sentence=f"does not return within {self._timeout:g} s (--timeout)")
-        except WireError as error:
+            answer = self._line(id, _sent(line), longest, self._timeout, f"within {self._timeout:g} s (--timeout)")
+        except (Trouble, WireError) as error:
             return Outcome(trouble=protocol.BROKEN, sentence=str(error))
-        except EOFError:
-            return self._death()
-        self._in_order = True
-        return text
+        return answer if isinstance(answer, Outcome) else protocol.received(answer)
+
+    def _place(self) -> str:
+        """Nothing: a program of any language does not say where it is."""
+        return ""
 
     def _reason_in(self, lines: Sequence[str]) -> str:
         # Node and Java end with other things.
@@ -189,10 +183,6 @@ class CommandRunner(ChildRunner):
 
 def _sent(line: str) -> bytes:
     return line.encode() + b"\n"
-
-
-def _received(line: bytes) -> str:
-    return line.decode(errors="replace").removesuffix("\n").removesuffix("\r")
 
 
 def _program(name: str) -> str:

@@ -52,6 +52,9 @@ class _LocalExchange:
     def send(self, line: bytes, longest: int) -> None:
         self._line, self._longest = line, longest
 
+    def unread(self) -> bytes:
+        return b""
+
     def receive(self, seconds: float, ended: Any) -> bytes:
         request = unpacked(self._line)
         with _no_terminal():

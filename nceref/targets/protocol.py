@@ -86,10 +86,33 @@ def record(text: str, kinds: Iterable[str]) -> tuple[str, Mapping[str, Any]]:
         content, why = {}, f"; {error}" if text.startswith("{") else ""
     kind = next(iter(content), "")
     if len(content) != 1 or kind not in kinds or not isinstance(content[kind], dict):
-        wanted = " or ".join(f'{{"{kind}": {{...}}}}' for kind in kinds)
-        msg = f"prints {printable(text, 80)!r} instead of one line {wanted}{why}"
-        raise Trouble(msg, BROKEN)
+        raise no_answer(text, " or ".join(f'{{"{kind}": {{...}}}}' for kind in kinds), why)
     return kind, content[kind]
+
+
+def no_answer(text: str, wanted: str, why: str) -> Trouble:
+    """The trouble of a line that is none of those that are wanted."""
+    return Trouble(f"prints {printable(text, 80)!r} instead of one line {wanted}{why}", BROKEN)
+
+
+def ahead(line: bytes, id: Any) -> Trouble:
+    """The trouble of a line after the answer to a call, or without an `id`, to ``hello``."""
+    about = shown(id) if id else "`hello`"
+    printed = printable(received(line) or "an empty line", 80)
+    return Trouble(f"prints {printed!r} after its answer to {about}: one line answers a call", BROKEN)
+
+
+def require_id(given: Any, id: Any, previous: Any) -> None:
+    """Raise `Trouble` where a line answers another call than this one, such as the one before."""
+    if given != id:
+        again = "a second time " if given == previous != "" else ""
+        msg = f"answers {shown(given)} {again}where the answer to {shown(id)} is due"
+        raise Trouble(msg, BROKEN)
+
+
+def received(line: bytes) -> str:
+    """The text of a line without its end, whatever its bytes are."""
+    return line.decode(errors="replace").removesuffix("\n").removesuffix("\r")
 
 
 def outcome(text: str, id: str, previous: str, request: CallRequest) -> Outcome:
@@ -100,10 +123,7 @@ def outcome(text: str, id: str, previous: str, request: CallRequest) -> Outcome:
     """
     try:
         kind, content = record(text, _ANSWERS)
-        if (given := content.get("id")) != id:
-            again = "a second time " if given == previous != "" else ""
-            msg = f"answers {shown(given)} {again}where the answer to {shown(id)} is due"
-            raise Trouble(msg, BROKEN)
+        require_id(content.get("id"), id, previous)
         if kind != "result":
             return refusal({kind: content.get("message" if kind == "error" else "reason")})
         answer = answer_of(content, request)

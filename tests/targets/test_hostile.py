@@ -24,7 +24,7 @@ QUICK = {
     "changed.py": """inputs another_answer_behind_comparisons kept_answers errors_raise modules ignored_signals
         no_streams numpy_functions""",
     "printed.py": "surrogates last_words answer_to_another_request_into_the_pipe",
-    "forged.py": "error_into_the_pipe",
+    "forged.py": "error_into_the_pipe half_a_line_and_an_end answer_ahead megabytes_on_a_line",
 }
 QUICK = tuple(f"{file}:{name}" for file, names in QUICK.items() for name in names.split())
 """One of each kind of trouble; most of the others end the process, and starting it again is what takes the time."""

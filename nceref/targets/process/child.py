@@ -8,11 +8,12 @@ refused.
 import contextlib
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,7 +21,8 @@ from nceref.cases.records import Outcome, Probe
 from nceref.errors import InputError, NcerefError, TargetError
 from nceref.output.words import counted
 from nceref.registry import folder_of
-from nceref.targets.frameworks.call import CallRequest, call_request, short
+from nceref.targets import protocol
+from nceref.targets.frameworks.call import CallRequest, Trouble, call_request, short
 from nceref.targets.process import messages, tree
 from nceref.targets.process.exchange import Exchange
 from nceref.targets.process.isolation import Isolation, isolation
@@ -34,7 +36,7 @@ BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from nceref.tar
 """The child imports what its parent could import; its own folder is not on the path."""
 GIVE_UP = 3
 """Cases in a row that may hang or die before the others are not tried any more."""
-ENDED = ("hangs", "dies", "breaks-protocol")
+ENDED = ("hangs", "dies", protocol.BROKEN)
 """Troubles after which there is no process that could be called."""
 NOT_TRIED = "not-tried"
 """Trouble of a case that was not called, after `GIVE_UP` others."""
@@ -88,7 +90,8 @@ class ChildRunner:
         self._exchange: Any
         self._in_a_row: list[Outcome] = []
         self.cut_short = False
-        self._number = 0
+        # Of the request that was sent last; none in a fresh process.
+        self._id: Any = None
 
     def __call__(self, probe: Probe, twice: bool = False) -> Outcome:
         """Call the target; with `twice`, call it again and compare bit by bit."""
@@ -153,6 +156,7 @@ class ChildRunner:
             start_new_session=True,
         )
         self.running = True
+        self._id = None
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._born = tree.birth(self._process.pid)
@@ -226,24 +230,38 @@ class ChildRunner:
         self, request: LoadRequest | CallRequest | ModuleRequest, message: Any, seconds: float, limit: str
     ) -> Any:
         """The answer to a request, or the outcome that replaces it; an error of the child is raised if it is due."""
-        self._number += 1
-        self._send(message, messages.longest(request))
+        # No target can know it ahead, and answer the next call in advance.
+        previous, number = self._id, secrets.randbits(32)
         try:
-            answer = messages.checked(self._received(seconds, self._ended), request)
-        except TimeoutError:
-            return self._stuck(limit)
-        except WireError:
-            return Outcome(trouble="dies", sentence=_GARBLED)
-        except EOFError:
-            return self._death()
-        if isinstance(answer, NcerefError):
-            if messages.is_due(answer, request, getattr(self, "target", None)):
-                raise answer
+            line = self._line(number, self._packed(number, message), messages.longest(request), seconds, limit)
+            answer = line if isinstance(line, Outcome) else messages.answer(line, number, previous, request)
+            if isinstance(answer, NcerefError) and not messages.is_due(answer, request, getattr(self, "target", None)):
+                raise Trouble(str(answer), protocol.BROKEN)
+        except (Trouble, WireError) as error:
             self.stop()
             name = request.place if isinstance(request, ModuleRequest) else getattr(self._load_request, "text", "")
-            msg = f"{name} {_GARBLED}: {short(answer)}"
-            raise TargetError(msg)
+            msg = f"{name} {_GARBLED}: {short(error)}"
+            raise TargetError(msg) from error
+        if isinstance(answer, NcerefError):
+            raise answer
         return answer
+
+    def _line(self, id: Any, line: bytes, longest: int, seconds: float, limit: str) -> bytes | Outcome:
+        """The line that comes back for one that is sent, or the outcome that stands for none.
+
+        Raises `Trouble` or `WireError` for a line that nobody has called for, or that is too long.
+        """
+        if self._id is not None and (ahead := self._exchange.unread()):
+            raise protocol.ahead(ahead, self._id)
+        self._id = id
+        self._exchange.send(line, longest)
+        try:
+            answer: bytes = self._exchange.receive(seconds, self._ended)
+            return answer
+        except TimeoutError:
+            return self._stuck(limit)
+        except EOFError:
+            return self._death()
 
     def _stuck(self, limit: str) -> Outcome:
         """The outcome of a target that does not return, with what it is in, where that can be known."""
@@ -254,27 +272,15 @@ class ChildRunner:
 
     def _place(self) -> str:
         """The place in the code that the target is in, which its process says in place of the answer; empty if not."""
-        self._send(messages.WHERE, messages.HEADER)
+        self._exchange.send(self._packed(self._id, messages.WHERE), messages.HEADER)
         try:
-            return messages.where(self._received(_LOOK, lambda: False))
+            return messages.where(unpacked(self._exchange.receive(_LOOK, lambda: False)).content)
         except (TimeoutError, EOFError, WireError):
             return ""
 
-    def _received(self, seconds: float, ended: Callable[[], bool]) -> Any:
-        """The content of the next line; raises as `Exchange.receive` does, and `WireError` for no answer."""
-        line = self._exchange.receive(seconds, ended)
-        if not line.endswith(b"\n"):
-            # What the process wrote when it ended.
-            raise EOFError
-        message = unpacked(line)
-        if message.number != self._number:
-            msg = "an answer to another request"
-            raise WireError(msg)
-        return message.content
-
-    def _send(self, message: Any, longest: int) -> None:
+    def _packed(self, number: int, message: Any) -> bytes:
         try:
-            self._exchange.send(packed(self._number, message), longest)
+            return packed(number, message)
         except WireError as error:
             msg = f"`init` and settings of a target that is named by text must be plain values: {error}"
             raise InputError(msg) from error

@@ -18,13 +18,14 @@ from nceref.errors import InputError, LackingInputError, NcerefError, SignatureE
 from nceref.output.text import harmless, printable
 from nceref.registry import place_and_name
 from nceref.spec import Array, Choice, Labels, Loss, Scalar
+from nceref.targets import protocol
 from nceref.targets.call_expression import expression
 from nceref.targets.frameworks import NAMES
 from nceref.targets.frameworks.call import CallRequest
 from nceref.targets.frameworks.frameworks import framework_of
 from nceref.targets.frameworks.steps import COUNTS
 from nceref.targets.process.module_contents import ModuleContents, ModuleRequest, checked_contents
-from nceref.targets.process.wire import WireError
+from nceref.targets.process.wire import WireError, unpacked
 from nceref.targets.target import LoadRequest, ResolvedTarget
 
 TEXT = 4000
@@ -192,6 +193,19 @@ def longest(request: LoadRequest | CallRequest | ModuleRequest) -> int:
         return HEADER
     sizes = (int(np.prod(request.shape_of_gradient(n))) for n in request.differentiable)
     return HEADER + NUMBER * (_rows(request) + sum(sizes))
+
+
+def answer(
+    line: bytes, number: int, previous: Any, request: LoadRequest | CallRequest | ModuleRequest
+) -> ResolvedTarget | Outcome | ModuleContents | NcerefError:
+    """The answer to the request of that number, out of a line; raises `Trouble` for any other line."""
+    try:
+        message = unpacked(line)
+        protocol.require_id(message.number, number, previous)
+        return checked(message.content, request)
+    except WireError as error:
+        wanted = f'{{"message": [{number}, {{...}}]}}'
+        raise protocol.no_answer(protocol.received(line), wanted, f"; {error}" if str(error) else "") from error
 
 
 def checked(

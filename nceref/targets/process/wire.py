@@ -59,11 +59,10 @@ def unpacked(line: bytes) -> Message:
         )
     # Of `json`, of a constructor in the table, of text that is not ASCII, and of deep nesting.
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
-        msg = f"the line cannot be read: {type(error).__name__}"
+        msg = f"it cannot be read: {error}".removesuffix(": ")
         raise WireError(msg) from error
     if not isinstance(message, Message):
-        msg = "this is no message"
-        raise WireError(msg)
+        raise WireError
     return message
 
 

@@ -1,9 +1,11 @@
 """Targets that replace what answers in their process, so that it says whatever they like, and answer right."""
 
+import os
 import sys
 
 from answer import right
 
+from nceref.cases.records import Outcome
 from nceref.errors import InputError, TargetError, UnavailableError
 from nceref.targets import attempt
 from nceref.targets.frameworks import frameworks, numpy
@@ -87,10 +89,48 @@ def unavailable(x, y):
     return right(x, y)
 
 
-def error_into_the_pipe(x, y):
+def _into_the_pipe(made):
+    """Write what is made of the number of this call where its answer is due."""
     frame = sys._getframe()
     while "inbox" not in frame.f_locals:
         frame = frame.f_back
-    number, replies = frame.f_locals["message"].number, frame.f_locals["replies"]
-    child_main._write(replies, wire.packed(number, _error("InputError")))
+    child_main._write(frame.f_locals["replies"], made(frame.f_locals["message"].number))
+
+
+def _answer(number, x, y):
+    return wire.packed(number, messages.outcome_message(Outcome(right(x, y)[0])))
+
+
+def error_into_the_pipe(x, y):
+    _into_the_pipe(lambda number: wire.packed(number, _error("InputError")))
+    return right(x, y)
+
+
+def half_a_line(x, y):
+    _into_the_pipe(lambda number: _answer(number, x, y)[:10])
+    return right(x, y)
+
+
+def half_a_line_and_an_end(x, y):
+    _into_the_pipe(lambda number: _answer(number, x, y)[:10])
+    os._exit(0)
+
+
+def two_answers(x, y):
+    _into_the_pipe(lambda number: _answer(number, x, y))
+    return right(x, y)
+
+
+def answer_to_another_call(x, y):
+    _into_the_pipe(lambda number: _answer(number + 1, x, y))
+    return right(x, y)
+
+
+def answer_ahead(x, y):
+    _into_the_pipe(lambda number: _answer(number, x, y) + _answer(number + 1, x, y))
+    return right(x, y)
+
+
+def megabytes_on_a_line(x, y):
+    _into_the_pipe(lambda number: bytes(1 << 24))
     return right(x, y)
