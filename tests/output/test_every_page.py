@@ -2,29 +2,52 @@
 
 import html
 import re
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
+from experiments.small_runs import shortened, trained
 from output.html_document import Page as Document
 from sweep import sweep
 from theory import latex
 
 import nceref
+from mutants.score import CORRECT, Score, ScoredProgram
+from mutants.score_page import score_page
 from nceref.checks.expect import expected_readings
 from nceref.checks.locate import locate
 from nceref.checks.run import CheckResult
-from nceref.cli import check_page, claims_page, expect_page, losses_page, mutants_page, vectors_page, version_page
+from nceref.cli import (
+    check_page,
+    claims_page,
+    expect_page,
+    experiment_page,
+    losses_page,
+    mutants_page,
+    quadrants_page,
+    vectors_page,
+    version_page,
+)
 from nceref.losses import all_losses
 from nceref.output.blocks import Formula, Paragraph, Verbatim
 from nceref.output.pages import Page
 from nceref.registry import discover
 from nceref.theory import derivation, prove, table_formats
 from nceref.theory.table import Table
-from nceref.verification import identify
+from nceref.training.quadrants import replay
+from nceref.verification import identify, several_reports
 from nceref.verification import page as report_pieces
+from nceref.verification.audit import page as audit_page
+from nceref.verification.audit.audit import AuditRow
 from nceref.verification.equal import equality
 from nceref.verification.equal import page_of as equality_page
+from nceref.verification.manifest import page as manifest_page
+from nceref.verification.manifest import write
+from nceref.verification.manifest.package import Package, PublicCallable
+from nceref.verification.manifest.read import ManifestTarget
+from nceref.verification.manifest.recognize import RecognizedTarget
+from nceref.verification.manifest.run import ManifestResult
 from nceref.verification.report import page_of as report_page
 from nceref.verification.vectors.ranks_file import read_ranks
 from nceref.verification.vectors.store import read_vectors
@@ -80,6 +103,31 @@ def of_a_vector(id_):
     )
 
 
+def recognized():
+    targets = [RecognizedTarget(PublicCallable("mine.py:sum_of_rows"), "info_nce", report=report())]
+    targets += [RecognizedTarget(PublicCallable(f"mine.py:{name}"), reason="differs from every loss") for name in "fg"]
+    return write.page_of(write.ManifestDraft(Package("mine.py", (), {"mine.gone": "no such module"}), tuple(targets)))
+
+
+def scored():
+    bug, correct = (
+        ScoredProgram(
+            "nt-xent-own-logit-kept", "nt_xent", "float64", group, "x", "differs", (id,), "", *[right] * 2, *[0] * 3
+        )
+        for group, id, right in (("tuning", "outer-factor-2", False), (CORRECT, "unexplained", True))
+    )
+    return score_page(Score((bug, correct)))
+
+
+def audited():
+    row = AuditRow(
+        "optax-ntxent", "optax", "0.2.3", "nt_xent", "float32", "known", "differs", ("exp-underflows",), 28, 3
+    )
+    return audit_page.page_of(
+        [replace(row, why=("It underflows.",)), replace(row, peer="gone", status="missing", why=("pip install gone",))]
+    )
+
+
 PAGES = {
     "losses": lambda: losses_page.overview(all_losses().values()),
     "claims": lambda: claims_page.overview(prove.chosen(())),
@@ -100,6 +148,15 @@ PAGES = {
     "all tables": lambda: table_formats.summary(tables().values()),
     "report": lambda: report_page(report()),
     "report of two formats": lambda: report_page(report(dtype=("float64", "float32"))),
+    "several reports": lambda: several_reports.page_of([report(), report(dtype="float32")]),
+    "manifest": lambda: manifest_page.page_of(
+        [ManifestResult(ManifestTarget(name, None), report(), ("mine.toml:3: no such key",)) for name in ("a", "b")]
+    ),
+    "audit": audited,
+    "init": recognized,
+    "score": scored,
+    "quadrants": lambda: quadrants_page.page_of(replay.run((11,)), replay.run((11,), confounder=True)),
+    "experiment": lambda: experiment_page.page_of(shortened("long-tail"), trained("long-tail")[0]),
     "report of an error": lambda: report_page(nceref.verify("nowhere.py:f", loss="clip")),
     "identify": identified,
     "equal": lambda: equality_page(equality("nceref.losses:nt_xent", "dcl", "nt_xent", suite="quick", case=CASES)),
@@ -135,7 +192,7 @@ def words(text):
 
 @pytest.mark.usefixtures("in_this_process")
 @sweep("name", PAGES)
-@sweep("width", [40, 80])
+@sweep("width", [40, 60, 80])
 def test_no_line_is_wider_than_the_terminal(name, width):
     shown = Page()
     # What is to be copied stays in one line.

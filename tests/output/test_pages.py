@@ -87,6 +87,15 @@ def test_pages_are_put_together_and_fit_their_width():
     assert "\x1b[1mdcl\x1b[0m, decoupled" in first.text(color=True)
 
 
+def test_words_of_a_table_without_numbers_are_whole_wherever_a_line_has_room_for_them():
+    page = pages.Page()
+    page.table([("grad.temperature", "4 failed, 9e+14")], header=[("quantity", "float64")])
+    assert page.text(width=40).splitlines()[1] == "grad.temperature  4 failed, 9e+14"
+    page.table([("grad.temperature", *("4 failed, 9e+14",) * 2)], header=[("quantity", "float64", "float32")])
+    lines = [line.split() for line in page.text(width=40).splitlines()[2:]]
+    assert lines == [["grad.temperature"], *([name, "4", "failed,", "9e+14"] for name in ("float64", "float32"))]
+
+
 def test_numbers_of_a_table_are_never_folded_or_lost():
     page = pages.Page()
     page.table(

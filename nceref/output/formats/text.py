@@ -1,9 +1,10 @@
 """A page as text for a terminal: columns where they fit, lines where not; nothing is cut off."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import ge
 
 from nceref.output.blocks import Block, Formula, Grid, Heading, Math, Paragraph, Rows, Styles, Table, styled
-from nceref.output.layout import GAP, Line, cells, columns, fitting, painted, unwrapped, wrapped
+from nceref.output.layout import GAP, Line, cells, columns, fitting, narrowed, painted, unwrapped, wrapped
 from nceref.output.text import without_commands
 
 _READABLE = 24  # four words
@@ -64,18 +65,21 @@ def _table(block: Table, page: int) -> Iterable[Line]:
     count = len(block.widths) or max(map(len, every), default=0)
     own = block.widths or [max(cells(row[i]) for row in every) for i in range(count)]
     numbers = block.right or (False,) * count
-    if block.header and not _numbers_fit(page, own, numbers, block.indent):
+    if block.header and not _fits(page, every, own, numbers, block.indent):
         return _records(page, block.header[0], block.rows, block.indent)
     shown = [*styled(block.header, ("dim",) * count), *styled(block.rows, block.styles)]
     return columns(shown, own, page, numbers=numbers, indent=block.indent)
 
 
-def _numbers_fit(page: int, widths: Sequence[int], numbers: Sequence[bool], indent: int) -> bool:
-    """Whether all numbers fit beside text of half its width; there is nothing to check in a table without numbers."""
-    least = sum(
-        width if is_number else min(width, _READABLE // 2) for width, is_number in zip(widths, numbers, strict=True)
-    )
-    return not any(numbers) or indent + least + GAP * (len(widths) - 1) <= page
+def _fits(page: int, rows: Rows, widths: Sequence[int], numbers: Sequence[bool], indent: int) -> bool:
+    """Whether all numbers fit beside text of half its width, or in a table without numbers all words into columns."""
+    room = page - indent - GAP * (len(widths) - 1)
+    if any(numbers):
+        return room >= sum(
+            width if is_number else min(width, _READABLE // 2) for width, is_number in zip(widths, numbers, strict=True)
+        )
+    words = (max(cells(word) for row in rows for word in ("", *row[i].split())) for i in range(len(widths)))
+    return all(map(ge, narrowed(widths, numbers, room), words))
 
 
 def _records(page: int, names: Sequence[str], rows: Rows, indent: int) -> Iterator[Line]:
