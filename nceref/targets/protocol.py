@@ -102,14 +102,6 @@ def ahead(line: bytes, id: Any) -> Trouble:
     return Trouble(f"prints {printed!r} after its answer to {about}: one line answers a call", BROKEN)
 
 
-def require_id(given: Any, id: Any, previous: Any) -> None:
-    """Raise `Trouble` where a line answers another call than this one, such as the one before."""
-    if given != id:
-        again = "a second time " if given == previous != "" else ""
-        msg = f"answers {shown(given)} {again}where the answer to {shown(id)} is due"
-        raise Trouble(msg, BROKEN)
-
-
 def received(line: bytes) -> str:
     """The text of a line without its end, whatever its bytes are."""
     return line.decode(errors="replace").removesuffix("\n").removesuffix("\r")
@@ -123,7 +115,10 @@ def outcome(text: str, id: str, previous: str, request: CallRequest) -> Outcome:
     """
     try:
         kind, content = record(text, _ANSWERS)
-        require_id(content.get("id"), id, previous)
+        if (given := content.get("id")) != id:
+            again = "a second time " if given == previous != "" else ""
+            msg = f"answers {shown(given)} {again}where the answer to {shown(id)} is due"
+            raise Trouble(msg, BROKEN)
         if kind != "result":
             return refusal({kind: content.get("message" if kind == "error" else "reason")})
         answer = answer_of(content, request)
