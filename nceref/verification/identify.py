@@ -27,7 +27,7 @@ from nceref.verification.loss_search import (
 from nceref.verification.options import SEARCH, names_of
 from nceref.verification.report import CONFORMS, DIFFERS, INCONCLUSIVE, Report
 from nceref.verification.request import must_be_a_program, ways_of_calling
-from nceref.verification.trials import REFUSED, RUNS, WAYS, Trial, how_called
+from nceref.verification.trials import REFUSED, RUNS, WAYS, Trial, how_called, until_ended
 
 SHOWN = 5
 """Losses that are shown; the JSON has all that were tried."""
@@ -52,13 +52,16 @@ def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **opt
     with process_of(target, options) as child:
         search = LossSearch(target, child, options)
         plain = []
-        for trial in search.as_declared():
+        for trial in until_ended(search.as_declared()):
             plain.append(trial)
             if on_progress is not None:
                 on_progress(trial, total=len(all_losses()))
         chosen = [trial for trial in plain if trial.reached != REFUSED]
-        if not any(trial.ran for trial in chosen):
-            chosen = search.called_otherwise(plain) or chosen
+        if not any(trial.right for trial in chosen):
+            otherwise = search.called_otherwise(plain)
+            # A number that is wrong when it is called as it is says more than one of another call.
+            if any(trial.right for trial in otherwise) or not any(trial.ran for trial in chosen):
+                chosen = otherwise or chosen
         if chosen and all(trial.is_constant for trial in chosen):
             count = len(chosen[0].observations)
             msg = f"{target} returns the same number on {out_of(count, count, 'case')}, as no loss does"

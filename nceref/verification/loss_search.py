@@ -139,12 +139,13 @@ class LossSearch:
         if right := _first_of_each(t for t in tried if t.right):
             return right
         # These ended at the first wrong case, which does not tell how near they are.
-        return [self.trials.of(t.loss, whole=True, **t.options) for t in _first_of_each(t for t in tried if t.ran)]
+        ran = _first_of_each(t for t in tried if t.ran)
+        return list(until_ended(self.trials.of(t.loss, whole=True, **t.options) for t in ran))
 
     def confirmed(self, trials: Iterable[Trial]) -> Iterator[tuple[Trial, Report]]:
         """The trials that are right on all cases, each with its report; of one loss the first."""
         seen = set()
-        for trial in trials:
+        for trial in until_ended(trials):
             if trial.right and trial.loss not in seen:
                 report = self.verified(trial, diagnose=False)
                 if report.ok:

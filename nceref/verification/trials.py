@@ -19,6 +19,8 @@ CASES = 3
 """Of a trial: a loss that is another one differs on the first that has several rows."""
 REFUSED, CALLED, RUNS, RIGHT = range(4)
 """How far a trial came."""
+WORDS = {RUNS: "this call runs, but gives other values than the reference"}
+"""Words for how far a call came that is not right."""
 WAYS: Mapping[str, str] = {"call": '--call "{}"', "framework": "--framework {}"}
 """Options that say how a target is called, as a command has them."""
 _ENDS_ALL = frozenset({"hangs", "dies", "exits"})
@@ -105,10 +107,7 @@ class Trial:
     def words(self) -> str:
         """The measurement of a way of calling, as the rest of a sentence; empty for one that gave no number."""
         option, count = how_called(self.options), len(self.observations)
-        words = {
-            RUNS: "this call runs, but gives other values than the reference",
-            RIGHT: f"this gives the reference's value on {out_of(count, count, 'case')}",
-        }
+        words = {**WORDS, RIGHT: f"this gives the reference's value on {out_of(count, count, 'case')}"}
         return f"; {words[self.reached]}: {option}" if self.reached in words else ""
 
 

@@ -1,5 +1,6 @@
 """Which loss a callable of a package is, and with which settings; what is stated of it was measured with just these."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -12,13 +13,18 @@ from nceref.losses import all_losses
 from nceref.output.words import out_of
 from nceref.spec import Choice
 from nceref.targets.arguments import constructed_with
+from nceref.targets.search import Search
 from nceref.verification.loss_search import Candidate, LossSearch, has_ended, is_named_after, line, named_like, why_not
 from nceref.verification.manifest.package import PublicCallable
 from nceref.verification.report import DIFFERS, Report
-from nceref.verification.trials import Trial
+from nceref.verification.trials import RUNS, WORDS, Trial, how_called, until_ended
 
 DTYPES = ("float64", "float32")
 """Of the tables that are written."""
+KEYS = ("call", "framework", "init", "shape")
+"""Options that are keys of a table, and no settings."""
+_CALLS = 1000
+"""Calls of one callable, of which trials of all losses in all ways take about 250."""
 LONELY = "no_positive"
 """The setting that says what an anchor without a positive counts as."""
 
@@ -30,7 +36,8 @@ class RecognizedTarget:
     `loss` is empty for one that was not recognized, and `reason` says why. `options` are those of `nceref.verify`: the
     settings of the loss that it keeps, ``init`` and ``shape``, and how it is called; the report is with these. `also`
     has other losses that it equals on all cases; where it is exactly none, `second` is the next one that explains it,
-    in a sentence. `intended` are the conventions with which it is right, measured, where it differs.
+    in a sentence. `intended` are the conventions with which it is right, measured, where it differs. `nearest`, of one
+    that was not recognized, is the command that judges it as the loss that it is nearest to; empty where it is near none.
     """
 
     callable: PublicCallable
@@ -41,6 +48,7 @@ class RecognizedTarget:
     second: str = ""
     intended: Mapping[str, str] = field(default_factory=dict)
     reason: str = ""
+    nearest: str = ""
 
     @property
     def id(self) -> str:
@@ -61,23 +69,27 @@ def recognize(target: PublicCallable, child: Any, **options: Any) -> RecognizedT
     module; `options` are ``timeout`` and ``isolate`` of `nceref.verify`.
     """
     made = constructed_with(target.needs)
-    search = LossSearch(target.text, child, {**options, **made, "dtype": DTYPES})
-    plain = list(search.as_declared())
+    search = LossSearch(target.text, child, {**options, **made, "dtype": DTYPES}, Search(_CALLS, goal="the loss"))
+    plain = list(until_ended(search.as_declared()))
     # With settings one is enough: each has several.
     exact = list(search.confirmed(plain)) or list(islice(search.confirmed(search.with_settings(plain)), 1))
-    ran = [t for t in plain if t.ran]
-    if not exact and not ran:
-        # A package has many functions that are no loss, and each would be called some 300 times.
-        named = [t for t in plain if is_named_after(target.name, t.loss)]
-        ran = search.called_otherwise(named)
-        exact = list(search.confirmed(ran))
+    ran, otherwise = [t for t in plain if t.ran], []
+    if not exact:
+        otherwise = search.called_otherwise(plain)
+        exact = list(search.confirmed(otherwise))
     if exact:
         best, report = exact[0]
         also = tuple(dict.fromkeys(t.loss for t, _ in exact[1:] if t.loss != best.loss))
         settings, report = _with_lonely_anchors(search, best, report)
         return RecognizedTarget(target, best.loss, {**made, **settings}, report, also)
-    if ran and not has_ended(plain):
-        return _explained(target, search, ran, made)
+    # Most functions of a package are no loss, and an explanation takes a hundred times as long as a trial.
+    told = [*ran, *(t for t in otherwise if is_named_after(target.name, t.loss))]
+    if told and not has_ended(plain):
+        return _explained(target, search, told, made)
+    if near := [t for t in otherwise if not t.is_constant]:
+        best = min(near, key=lambda t: t.spread)
+        reason, command = f"as {best.loss}, {WORDS[RUNS]}", _command(target, best.loss, {**made, **best.options})
+        return RecognizedTarget(target, reason=reason, nearest=command)
     return RecognizedTarget(target, reason=why_not(plain))
 
 
@@ -107,7 +119,17 @@ def _explained(
         intended, options = _intended(search, best), {**made, **best.options}
         return RecognizedTarget(target, best.loss, options, best.report, (), second, intended)
     reason = f"as {tried[0].loss}, {tried[0].report.reason}; {_what_explains(tried[0].report)}"
-    return RecognizedTarget(target, reason=line(reason))
+    nearest = tried[0].options and _command(target, tried[0].loss, {**made, **tried[0].options})
+    return RecognizedTarget(target, reason=line(reason), nearest=nearest or "")
+
+
+def _command(target: PublicCallable, loss: str, options: Mapping[str, Any]) -> str:
+    """The command that judges a callable as a loss with these options."""
+    init = "".join(f" --init {name}={x}" for name, x in options.get("init", {}).items())
+    shape = f" --shape {','.join(map(str, options['shape']))}" if "shape" in options else ""
+    settings = {name: "given" if x is ... else x for name, x in options.items() if name not in KEYS}
+    set_ = "".join(f" --set {name}={x}" for name, x in settings.items())
+    return f"nceref verify {shlex.quote(target.text)} --loss {loss}{init}{shape}{set_} {how_called(options)}".rstrip()
 
 
 def _intended(search: LossSearch, best: Candidate) -> dict[str, str]:

@@ -20,6 +20,7 @@ from nceref.verification.manifest.counts import count_checks
 from nceref.verification.manifest.package import Package, read_package
 from nceref.verification.manifest.recognize import (
     DTYPES,
+    KEYS,
     LONELY,
     RecognizedTarget,
     explanation_of,
@@ -29,8 +30,6 @@ from nceref.verification.manifest.recognize import (
 from nceref.verification.request import positive
 
 _WIDTH = 118
-_KEYS = ("call", "framework", "init", "shape")
-"""Options that are keys of a table, and no settings."""
 _LOADING = 120.0
 """Seconds for a target to be loaded once its module was imported."""
 
@@ -48,9 +47,9 @@ class ManifestDraft:
         return [each for each in self.targets if each.loss]
 
     @property
-    def others(self) -> dict[str, str]:
-        """The callables that get none, with the reason."""
-        return {each.callable.text: each.reason for each in self.targets if not each.loss}
+    def others(self) -> list[RecognizedTarget]:
+        """The callables that get none."""
+        return [each for each in self.targets if not each.loss]
 
 
 def draft_manifest(
@@ -90,10 +89,19 @@ def manifest_text(draft: ManifestDraft, folder: str | os.PathLike[str] = "") -> 
     lines += ["", "[defaults]", f"suite = {_value(SUITE)}", f"dtypes = {_value(DTYPES)}"]
     for name, target in _names(draft.recognized).items():
         lines += ["", *_above(target), "[[target]]", *_keys(name, target, Path(folder)), *_suggested(target)]
-    for title, listed in (("Not recognized", draft.others), ("Not imported", draft.package.failed)):
-        rows = [line for text, reason in listed.items() for line in _comment(f"- {printable(text)}: {reason}", "#   ")]
+    others = [(each.callable.text, each.reason, each.nearest) for each in draft.others]
+    failed = [(text, reason, "") for text, reason in draft.package.failed.items()]
+    for title, listed in (("Not recognized", others), ("Not imported", failed)):
+        rows = [line for each in listed for line in _unlisted(*each)]
         lines += ["", f"# {title}:", *rows] if rows else []
     return "\n".join(lines) + "\n"
+
+
+def _unlisted(text: str, reason: str, nearest: str) -> Iterator[str]:
+    """What has no table, with the reason, and the command that judges it on a line of its own."""
+    yield from _comment(f"- {printable(text)}: {reason}{':' * bool(nearest)}", "#   ")
+    if nearest:
+        yield f"#   {printable(nearest, 2000)}"
 
 
 def _names(targets: Sequence[RecognizedTarget]) -> dict[str, RecognizedTarget]:
@@ -136,7 +144,7 @@ def _above(target: RecognizedTarget) -> list[str]:
 
 def _settings(target: RecognizedTarget) -> dict[str, Any]:
     """The content of `set`."""
-    return {key: x for key, x in target.options.items() if key not in _KEYS}
+    return {key: x for key, x in target.options.items() if key not in KEYS}
 
 
 def _keys(name: str, target: RecognizedTarget, folder: Path) -> Iterator[str]:
@@ -144,7 +152,7 @@ def _keys(name: str, target: RecognizedTarget, folder: Path) -> Iterator[str]:
     if place.endswith(".py"):
         place = os.path.relpath(place, folder)
     values: dict[str, Any] = {"name": name, "target": f"{place}:{last}", "loss": target.loss}
-    values |= {key: x for key, x in target.options.items() if key in _KEYS}
+    values |= {key: x for key, x in target.options.items() if key in KEYS}
     values |= {"set": settings} if (settings := _settings(target)) else {}
     # Of one that is to be mended, or decided on, the numbers are not those that it will have.
     values |= {"checks": count_checks(target.report.results)} if target.report and target.report.ok else {}
@@ -200,14 +208,18 @@ def page_of(draft: ManifestDraft, written: str = "") -> Page:
     page.heading(f"{printable(draft.package.name)}: {count} recognized as losses", 1)
     width = max((len(each.callable.name) for each in draft.recognized), default=0)
     page.grid(map(_row, draft.recognized), width, styles=("bold", ""), indent=GAP)
-    rest = {**draft.others, **draft.package.failed}
-    if rest and written:
+    near = [each for each in draft.others if each.nearest]
+    rest = {each.callable.text: each.reason for each in draft.others if each not in near} | draft.package.failed
+    if written and (draft.others or rest):
         parts = [f"{counted(len(draft.others), 'other is', 'others are')} not"] if draft.others else []
         if draft.package.failed:
             parts.append(f"{counted(len(draft.package.failed), 'module')} cannot be imported")
         page.print(f"{', '.join(parts)}; {printable(written)} has the reasons", style="dim")
     else:
         page.stack([(f"{printable(text)}: {reason}",) for text, reason in rest.items()], styles=("dim",), indent=GAP)
+    for each in near:
+        page.print(f"{printable(each.callable.text)}: {each.reason}:", style="dim")
+        page.print(f"  {printable(each.nearest, 2000)}", wrap=False)
     return page
 
 

@@ -1,6 +1,7 @@
 """A manifest that is made of a package: each callable once, and of each what verify says with just that table."""
 
 import re
+import shlex
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from nceref.verification import loss_search
 from nceref.verification.manifest import recognize, run
 from nceref.verification.manifest.package import Package, PublicCallable, package_name
 from nceref.verification.manifest.read import read_manifest
-from nceref.verification.manifest.write import ManifestDraft, draft_manifest, manifest_text
+from nceref.verification.manifest.write import ManifestDraft, draft_manifest, manifest_text, page_of
 from nceref.verification.report import Report
 
 PAGE = " ".join((Path(__file__).parents[3] / "docs/tutorials/maintainers.md").read_text(encoding="utf-8").split())
@@ -64,6 +65,12 @@ def uniformity(queries, keys, temperature):
 def info_nce_of_views(features, tau):
     return info_nce(features[:, 0], features[:, 1, : features.shape[2]], tau)
 
+def of_views(features, tau):
+    return info_nce_of_views(features, tau)
+
+def half_of_views(features, tau):
+    return info_nce_of_views(features, tau) / 2
+
 def random(x):
     return np.random.default_rng().normal() + x.sum()
 
@@ -105,7 +112,8 @@ def draft(tmp_path_factory):
 
 def test_each_public_callable_is_tried_once_under_its_shortest_name(draft):
     names = [each.callable.text for each in draft[0].targets]
-    wrong = ("summed", "doubled", "uniformity", "info_nce_of_views", "random", "accepts", "refuses", "nothing")
+    wrong = ("summed", "doubled", "uniformity", "info_nce_of_views", "of_views", "half_of_views")
+    wrong += ("random", "accepts", "refuses", "nothing")
     assert names == ["my_losses:Spread", "my_losses:info_nce", *(f"my_losses.wrong:{name}" for name in wrong)]
 
 
@@ -132,12 +140,15 @@ def test_a_table_has_what_the_loss_needs_and_what_it_keeps(draft):
         "summed",
         "uniformity",
         "info_nce_of_views",
+        "of_views",
     ]
-    assert tables["info_nce_of_views"]["call"] == "f(np.stack([queries, keys], 1), tau=temperature)"
-    assert "set" not in tables["info_nce_of_views"]
+    # Whatever it is named after.
+    for name in ("info_nce_of_views", "of_views"):
+        assert tables[name]["call"] == "f(np.stack([queries, keys], 1), tau=temperature)"
+        assert "set" not in tables[name]
     assert tables["summed"]["set"] == {"reduction": "sum"}
     assert "set" not in tables["doubled"]
-    assert list(tables) == ["Spread", "info_nce", "summed", "doubled", "uniformity", "info_nce_of_views"]
+    assert list(tables) == ["Spread", "info_nce", "summed", "doubled", "uniformity", "info_nce_of_views", "of_views"]
 
 
 def test_comments_say_what_was_measured_and_nothing_else_gets_in(draft):
@@ -152,6 +163,28 @@ def test_comments_say_what_was_measured_and_nothing_else_gets_in(draft):
     assert "- my_losses.wrong:random: as uniformity, " in words
     assert "- my_losses.wrong:accepts: it gives the same number on 3 of 3 cases" in words
     assert "- my_losses.wrong:nothing: it fits the inputs of no loss" in words
+
+
+def test_the_nearest_call_of_what_is_none_is_a_line_to_paste_wherever_it_is_said(draft):
+    reason = "my_losses.wrong:half_of_views: as info_nce, this call runs, but gives other values than the reference:"
+    call = '--call "f(np.stack([queries, keys], 1), tau=temperature)"'
+    command = f"nceref verify my_losses.wrong:half_of_views --loss info_nce {call}"
+    text = (draft[1] / "nceref.toml").read_text()
+    assert f"\n# - {reason}\n#   {command}\n" in text.replace("the\n#   reference", "the reference")
+    for written in ("", "nceref.toml"):
+        printed = page_of(draft[0], written).text()
+        assert f"\n  {command}\n" in printed
+        assert reason in " ".join(printed.split())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(draft[1])
+        report = nceref.verify(**target_and_options(command))
+    assert [d.id for d in report.diagnosis] == ["outer-factor-half"]
+
+
+def target_and_options(command):
+    """The arguments of `nceref.verify` that a command has."""
+    _, _, target, *words = shlex.split(command)
+    return {"target": target, **{name.removeprefix("--"): x for name, x in zip(words[::2], words[1::2], strict=True)}}
 
 
 def judged(folder, text, only=()):
@@ -170,7 +203,7 @@ def test_verify_agrees_and_each_suggestion_makes_it_pass(draft):
     # A verdict needs no explanation.
     text = (folder / "nceref.toml").read_text().replace("[defaults]\n", "[defaults]\ncalls = 0\n")
     results = judged(folder, text)
-    right = ("Spread", "info_nce", "summed", "uniformity", "info_nce_of_views")
+    right = ("Spread", "info_nce", "summed", "uniformity", "info_nce_of_views", "of_views")
     assert {name: each.report.verdict for name, each in results.items()} == dict.fromkeys(right, "value-only") | {
         "doubled": "differs"
     }
