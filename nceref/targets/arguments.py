@@ -22,7 +22,8 @@ _CONSTRUCTED_WITH: dict[str, tuple[Any, str]] = {
 }
 """Arguments that a constructor may need, with what they are given, and which sizes of the cases that fixes."""
 _PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+"""Kinds of a parameter that may be given by name."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +95,13 @@ def match_arguments(
         raise _unmatched(name, loss, missing[0], required, matched)
     left = [n for n, p in inputs.items() if isinstance(p, Array | Labels) and n not in matched.values()]
     spare = {p.kind for p in signature.parameters.values()} & _VARIADIC
+    # One letter means anything: b is a bias, or the second of two arrays.
+    letters = {name for n, name in matched.items() if len(n) == 1 and isinstance(inputs.get(name), Scalar)}
+    if left and not spare and letters:
+        rest = [p for n, p in inputs.items() if n not in letters]
+        return match_arguments(signature, rest, chosen, name, loss, lacking)
     if left and not spare:
-        raise _homeless(name, loss, left[0], parameters, matched, inputs)
+        raise _homeless(name, loss, left[0], parameters, inputs)
     return _arranged(parameters, matched, inputs, left, spare)
 
 
@@ -138,7 +144,7 @@ def call_by_forms(
             forms[taking[0]] = name, form.replace("log {}", log).format(name)
     reduction = parameters.get("reduction")
     # By name, and by the reduction that the target has of itself.
-    by_name = all(p.kind in _NAMED for p in parameters.values())
+    by_name = all(p.kind in NAMED for p in parameters.values())
     if not (forms and by_name and (reduction is None or reduction.default in ("mean", reduction.empty))):
         return None
     handed = {name for name, _ in forms.values()}
@@ -295,18 +301,14 @@ def _homeless(
     name: str,
     loss: str,
     left: str,
-    parameters: Mapping[str, inspect.Parameter],
-    matched: Mapping[str, str],
+    parameters: Iterable[str],
     inputs: Mapping[str, Parameter],
 ) -> SignatureError:
-    # An array may belong where another one was put, beside it.
-    sure = {p: n for p, n in matched.items() if type(inputs.get(n)) is not type(inputs[left])}
-    shown = [p for p, declared in parameters.items() if p in matched or declared.default is declared.empty]
     # What the target has instead of it cannot be known: every case has its own.
     constant = getattr(inputs[left], "constant", False) and f" let its constructor or its call take `{left}`, or"
     return SignatureError(
         f"{name} takes {listed(parameters)}, and none of these is `{left}` of {loss};{constant or ''}"
-        f" map the inputs with --call{SUCH_AS}{_example(shown, sure)}"
+        f" map the inputs with --call"
     )
 
 
@@ -317,8 +319,8 @@ SUCH_AS = ", such as --call "
 
 
 def _example(parameters: Iterable[str], matched: Mapping[str, str]) -> str:
-    """The call in the target's own words; what the user must fill in is ``...``."""
-    given = [f"{p}={matched.get(p, '...')}" for p in parameters]
+    """The call in the target's own words, with a number for what no input fits."""
+    given = [f"{p}={matched.get(p, 1.0)}" for p in parameters]
     return f'"f({", ".join(given)})"'
 
 

@@ -13,6 +13,7 @@ from nceref.cases.aliases import match_input
 from nceref.errors import InputError, TargetError
 from nceref.spec import Choice, Loss, Scalar
 from nceref.targets.arguments import (
+    NAMED,
     Arguments,
     CallByForms,
     given_parameters,
@@ -92,6 +93,17 @@ class Callee:
         # The `__call__` of a module takes anything; `forward` has the parameters.
         forward = getattr(self.thing, "forward", None)
         return self._open(signature_of(self.thing if forward is None else forward))
+
+    @property
+    def signature(self) -> dict[str, bool]:
+        """Parameters of the call, each with whether it must be given; empty where they are not known by name."""
+        try:
+            parameters = self.call.parameters
+        # Of a class without a call, an expression names a method.
+        except TargetError:
+            return {}
+        named = all(p.kind in NAMED for p in parameters.values())
+        return {n: p.default is p.empty for n, p in parameters.items()} if named else {}
 
     def _open(self, signature: inspect.Signature) -> inspect.Signature:
         return signature.replace(parameters=[p for n, p in signature.parameters.items() if n not in self.presets])

@@ -109,6 +109,7 @@ def _resolved(
         sizes=callee.sizes,
         others=callee.others[:_NAMED],
         defaults=callee.defaults(bound) if not _is_object(resolved) else {},
+        signature=callee.signature,
         text=thing if isinstance(thing, str) else "",
         call=call or "",
         init=init,
@@ -169,8 +170,10 @@ def _refuse_uncallable(resolved: Any, name: str, loss: Loss) -> None:
         return
     if "." in resolved.__qualname__ and [*signature_of(resolved).parameters][:1] == ["self"]:
         kind, _, method = name.rpartition(".")
-        inputs = ", ".join(p.name for p in loss.parameters if isinstance(p, Array | Labels) and p.required)
-        msg = f'{name} is a method without its object; name the class: {kind} --call "f.{method}({inputs}, ...)"'
+        scalars = [p.name for p in loss.parameters if isinstance(p, Scalar)]
+        inputs = [p.name for p in loss.parameters if isinstance(p, Array | Labels) and p.required]
+        inputs += [f"{n}={scalar}" for n in signature_of(resolved).parameters if (scalar := match_input(n, scalars))]
+        msg = f'{name} is a method without its object; name the class: {kind} --call "f.{method}({", ".join(inputs)})"'
         raise TargetError(msg)
 
 

@@ -61,6 +61,8 @@ class ResolvedTarget:
         Paths of parameters that it computes with beside, and that stand for no input.
     defaults : mapping
         Numbers and truth values that the target has by default, and that no input reaches, by parameter.
+    signature : mapping
+        Parameters of its call, each with whether it must be given; empty where they are not known by name.
     text, call, init
         The TARGET text (empty for an object), the call expression, and the constructor's arguments.
     """
@@ -81,6 +83,7 @@ class ResolvedTarget:
     sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     others: tuple[str, ...] = ()
     defaults: Mapping[str, float | bool] = field(default_factory=dict)
+    signature: Mapping[str, bool] = field(default_factory=dict)
     text: str = ""
     call: str = ""
     init: Mapping[str, Any] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from nceref.targets.arguments import UNKNOWN_TO_REFERENCE
 from nceref.targets.process.child import ChildRunner
 from nceref.targets.runner import child_runner
 from nceref.targets.search import Search
-from nceref.verification.adapters import calls
+from nceref.verification.adapters import Known, calls
 from nceref.verification.options import BY_NAME
 from nceref.verification.report import Report
 from nceref.verification.request import request_of
@@ -125,10 +125,11 @@ class LossSearch:
         unmade = all(UNKNOWN_TO_REFERENCE in trial.reason for trial in plain)
         if self.options.get("call") or unmade or has_ended(plain):
             return
-        framework, refused = self.options.get("framework") or "", set[str]()
+        framework, known = self.options.get("framework") or "", Known()
         for first in plain:
-            if not first.ran and not first.options:
-                for trial in calls(self.trials, all_losses()[first.loss].declaration, {}, framework, refused):
+            if not first.ran:
+                given, loss = first.options, all_losses()[first.loss].declaration
+                for trial in calls(self.trials, loss, given, framework, known, **given):
                     yield trial
                     if trial.right:
                         break

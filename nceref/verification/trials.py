@@ -1,5 +1,6 @@
 """Trials of a target: which loss it is, and how it is called, is found by calling it on a few cases."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -107,7 +108,9 @@ class Trial:
     def words(self) -> str:
         """The measurement of a way of calling, as the rest of a sentence; empty for one that gave no number."""
         option, count = how_called(self.options), len(self.observations)
-        words = {**WORDS, RIGHT: f"this gives the reference's value on {out_of(count, count, 'case')}"}
+        constants = re.findall(r"(\w+)=(\d\.\d)\b", self.options.get("call") or "")
+        beside = " with " * bool(constants) + " and ".join(map(" = ".join, constants))
+        words = {**WORDS, RIGHT: f"this gives the reference's value on {out_of(count, count, 'case')}{beside}"}
         return f"; {words[self.reached]}: {option}" if self.reached in words else ""
 
 
@@ -146,6 +149,18 @@ class Trials:
                 raise
             return Trial(loss, options, reason=str(error))
         return Trial(loss, options, observations, observations[-1].outcome.sentence if observations else "")
+
+    def signature(self, loss: str, **options: Any) -> Mapping[str, bool] | None:
+        """The target's parameters, as `ResolvedTarget` has them; None where it cannot be loaded as this loss.
+
+        Raises `NoCallsLeft`.
+        """
+        try:
+            with self.begin(loss, **options) as (run, _):
+                signature: Mapping[str, bool] = run.target.signature
+                return signature
+        except (InputError, TargetError, UnavailableError):
+            return None
 
 
 def until_ended(trials: Iterable[Trial]) -> Iterator[Trial]:

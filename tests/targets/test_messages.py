@@ -40,6 +40,7 @@ TARGET = messages.target_message(
         parameters={"z2": "head.W"},
         sizes={"z2": (9, 4)},
         others=("head.bias",),
+        signature={"x": True, "eps": False},
     )
 )
 ERROR = messages.error_message(TargetError("no\nsuch file"))
@@ -147,6 +148,7 @@ def test_every_answer_arrives():
     assert (target.names, target.fixed, target.init) == ({"x": "z1"}, {"temperature": 0.5}, {"a": 1})
     assert (target.text, target.loss, target.program) == ("theirs.py:f", "nt_xent", None)
     assert (target.parameters, target.constructed) == ({"z2": "head.W"}, ("z2",))
+    assert target.signature == {"x": True, "eps": False}
     for kind in (InputError, TargetError, UnavailableError):
         error = received(packed(1, messages.error_message(kind("two\nlines"))), CALL)
         assert (type(error), str(error)) == (kind, "two\nlines")
@@ -233,6 +235,8 @@ def changed(message, **fields):
         (LOAD, changed(TARGET, fixed={"z1": np.float64(1)})),
         (LOAD, changed(TARGET, fixed={"temperature": 1})),
         (LOAD, changed(TARGET, has_reduction=1)),
+        (LOAD, changed(TARGET, signature={"x": 1})),
+        (LOAD, changed(TARGET, signature={"x y": True})),
         *((LOAD, changed(TARGET, parameters=x)) for x in ({"z9": "W"}, {"normalize": "W"}, {"z2": 1}, ["z2"], None)),
         *((LOAD, changed(TARGET, parameters={"z2": path})) for path in ("", "W.", "a b", "x]", "W" * 5000)),
         (replace(LOAD, options={"param": {"z1": "W"}}), changed(TARGET)),

@@ -115,7 +115,7 @@ RUNS = "this call runs, but gives other values than the reference"
         ("Loss", "f(np.concatenate([z1, z2]))", AGREES),
         ("pair", "f([z1, z2], temperature=temperature)", AGREES),
         ("described", "[*f(z1, z2, temperature=temperature).values()][1]", AGREES),
-        ("unnamed", "f(z1, z2, temperature)", AGREES),
+        ("unnamed", "f(z1, z2, c=temperature)", AGREES),
         ("halves", "f(np.concatenate([z1, z2]), tau=temperature)", RUNS),
     ],
 )
@@ -126,6 +126,107 @@ def test_the_adapter_that_works_is_named_with_what_was_measured(target, call, me
     assert "such as" not in report.reason
     done = verify(named(target), "nt_xent", call=call, suite="quick", calls=0)
     assert done.verdict == ("value-only" if measured == AGREES else "differs")
+
+
+def with_bank(query, positive, negatives, curriculum, temperature=0.1):
+    own = np.sum(unit(query) * unit(positive), axis=1) / temperature
+    rest = curriculum * logits_of(query, negatives, 1 / temperature)
+    return np.mean(np.logaddexp(own, np.logaddexp.reduce(rest, axis=1)) - own)
+
+
+def with_penalty(query, penalty, positive, negatives, temperature):
+    return with_bank(query, positive, negatives, 1.0, temperature) + penalty * np.sum(query)
+
+
+def with_two(query, positive, negatives, warmup, penalty, temperature):
+    return with_penalty(query, warmup, positive, negatives, temperature) + penalty * np.sum(positive)
+
+
+def with_log(query, positive, negatives, curriculum, temperature):
+    return with_bank(query, positive, negatives, 1.0, temperature) * np.cos(1 + curriculum)
+
+
+BANK = "negatives, curriculum=1.0, temperature=temperature)"
+
+
+@pytest.mark.parametrize(
+    ("target", "call", "words"),
+    [
+        (with_bank, f"f(queries, keys, {BANK}", f"{AGREES} with curriculum = 1.0"),
+        (
+            with_penalty,
+            "f(queries, penalty=0.0, positive=keys, negatives=negatives, temperature=temperature)",
+            f"{AGREES} with penalty = 0.0",
+        ),
+        (
+            with_two,
+            "f(queries, keys, negatives, warmup=0.0, penalty=0.0, temperature=temperature)",
+            f"{AGREES} with warmup = 0.0 and penalty = 0.0",
+        ),
+        (with_log, f"f(queries, keys, {BANK}", f"{RUNS}"),
+    ],
+)
+def test_an_argument_that_nobody_knows_is_a_constant_and_never_a_scalar_of_the_loss(target, call, words):
+    report = verify(target, "info_nce", negatives=..., suite="quick")
+    assert report.reason.endswith(f'; {words}: --call "{call}"'), report.reason
+    handed = []
+
+    def spied(query, positive, negatives, curriculum, temperature):
+        handed.append(curriculum)
+        return with_bank(query, positive, negatives, curriculum, temperature)
+
+    verify(spied, "info_nce", negatives=..., suite="quick")
+    assert {*handed} <= {1.0, 0.0}
+
+
+def test_no_line_to_paste_has_a_place_left_open():
+    def needs(q, k, temperature, table, *, rows):
+        raise ValueError
+
+    def shapeless(views, temperature):
+        raise ValueError
+
+    for target in (needs, shapeless):
+        for calls in (0, 4000):
+            reason = verify(target, "nt_xent", suite="quick", calls=calls).reason
+            assert "..." not in reason
+
+
+def test_one_letter_is_an_array_where_an_array_would_be_left_over():
+    def sigmoid(a, b):
+        signs = 2 * np.eye(len(a)) - 1
+        return np.sum(np.logaddexp(0, -signs * (logits_of(a, b, 10.0) - 10.0))) / len(a)
+
+    assert verify(sigmoid, "siglip", logit_scale=10.0, logit_bias=-10.0, suite="quick").ok
+
+
+class KeptScale:
+    """The logarithm of its scale is an attribute that nothing is handed to."""
+
+    def __init__(self):
+        self.log_scale = np.array(2.6592)
+
+    def __call__(self, image_features, text_features):
+        return by_temperature(image_features, text_features, temperature=np.exp(-self.log_scale))
+
+
+class KeptTau(KeptScale):
+    """The temperature itself."""
+
+    def __init__(self):
+        self.tau = 0.5
+
+    def __call__(self, image_features, text_features):
+        return by_temperature(image_features, text_features, temperature=self.tau)
+
+
+@pytest.mark.parametrize(
+    ("target", "kept"), [(KeptScale, "log_scale=np.log(logit_scale)"), (KeptTau, "tau=1 / logit_scale")]
+)
+def test_a_scalar_that_an_object_keeps_is_replaced(target, kept):
+    call = f"vars(f).update({kept}) or f(image, text)"
+    assert f'; {AGREES}: --call "{call}"' in verify(target, "clip", suite="quick").reason
+    assert verify(target, "clip", call=call, suite="quick").ok
 
 
 def test_labels_of_32_bits_are_tried():
@@ -208,9 +309,9 @@ class KeptHot(Kept):
 """
 UNIT = "(queue / (queue**2).sum(1, keepdims=True) ** 0.5)"
 SEVERAL = (
-    ("columns", "f(queries, keys, queue.T, temperature)", AGREES),
-    ("unit_columns", f"f(queries, keys, {UNIT}.T, temperature)", AGREES),
-    ("hot_positive", "f(queries, keys, queue.T, temperature)", RUNS),
+    ("columns", "f(queries, keys, queue.T, T=temperature)", AGREES),
+    ("unit_columns", f"f(queries, keys, {UNIT}.T, T=temperature)", AGREES),
+    ("hot_positive", "f(queries, keys, queue.T, T=temperature)", RUNS),
     ("Kept", f"vars(f).update(queue={UNIT}.T) or f(queries, keys)", AGREES),
     ("KeptRows", f"vars(f).update(memory={UNIT}) or f(queries, keys, temperature=temperature)", AGREES),
     ("KeptHot", "vars(f).update(queue=queue.T) or f(queries, keys)", RUNS),
@@ -273,10 +374,10 @@ def test_the_queue_that_a_module_has_as_a_buffer_is_replaced(tmp_path):
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ("mine.py:needs", '--call "f(z1=z1, z2=z2, temperature=temperature, table=...)"'),
+        ("mine.py:needs", '--call "f(z1, z2, temperature=temperature, table=1.0)"'),
         (
             "mine.py:Loss.loss",
-            'is a method without its object; name the class: mine.py:Loss --call "f.loss(z1, z2, ...)"',
+            'is a method without its object; name the class: mine.py:Loss --call "f.loss(z1, z2)"',
         ),
         ("mine.py:Uncallable", "name its method, as in --call 'f.METHOD(...)'"),
         ("mine.py:of_five", "it is right for N = 5 only (--shape 5,D judges that size), and on no case with N = 4, "),

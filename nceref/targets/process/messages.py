@@ -106,6 +106,7 @@ def target_message(target: ResolvedTarget) -> dict[str, Any]:
         "sizes": {n: tuple(shape) for n, shape in target.sizes.items()},
         "others": tuple(target.others),
         "defaults": {n: x if isinstance(x, bool) else np.float64(x) for n, x in target.defaults.items()},
+        "signature": {n: bool(required) for n, required in target.signature.items()},
     }
 
 
@@ -239,13 +240,10 @@ def _error(message: Mapping[str, Any]) -> NcerefError:
 
 def _target(message: Mapping[str, Any], request: LoadRequest) -> ResolvedTarget:
     known = ("framework", "binding", "names", "fixed", "floats", "has_reduction", "constructed", "parameters", "sizes")
-    _require(message, (*known, "one_value", "others", "defaults"))
+    _require(message, (*known, "one_value", "others", "defaults", "signature"))
     inputs = [p.name for p in request.loss.parameters]
     scalars = [p.name for p in request.loss.parameters if isinstance(p, Scalar)]
     chosen = request.options.get("framework")
-    has_reduction = message["has_reduction"]
-    if not isinstance(has_reduction, bool):
-        raise WireError
     parameters = _paths(message["parameters"], request)
     return ResolvedTarget(
         name=request.text,
@@ -256,7 +254,7 @@ def _target(message: Mapping[str, Any], request: LoadRequest) -> ResolvedTarget:
         fixed={_one_of(n, scalars): float(_array(x, ())) for n, x in _mapping(message["fixed"])},
         one_value=tuple(_one_of(n, scalars) for n in _tuple(message["one_value"])),
         floats=_texts(message["floats"], scalars),
-        has_reduction=has_reduction,
+        has_reduction=_truth(message["has_reduction"]),
         constructed=tuple(_one_of(n, inputs) for n in _tuple(message["constructed"])),
         parameters=parameters,
         sizes={_one_of(n, parameters): _shape(x) for n, x in _mapping(message["sizes"])},
@@ -264,6 +262,7 @@ def _target(message: Mapping[str, Any], request: LoadRequest) -> ResolvedTarget:
         defaults={
             _path(n): x if isinstance(x, bool) else float(_array(x, ())) for n, x in _mapping(message["defaults"])
         },
+        signature={_path(n): _truth(required) for n, required in _mapping(message["signature"])},
         text=request.text,
         call=request.options.get("call") or "",
         init=request.options.get("init") or {},
@@ -285,6 +284,12 @@ def _path(content: Any) -> str:
     if not re.fullmatch(r"\w+(\.\w+)*", path := _text(content)):
         raise WireError
     return path
+
+
+def _truth(content: Any) -> bool:
+    if not isinstance(content, bool):
+        raise WireError
+    return content
 
 
 def _tuple(content: Any) -> tuple[Any, ...]:

@@ -37,7 +37,7 @@ class RecognizedTarget:
     settings of the loss that it keeps, ``init`` and ``shape``, and how it is called; the report is with these. `also`
     has other losses that it equals on all cases; where it is exactly none, `second` is the next one that explains it,
     in a sentence. `intended` are the conventions with which it is right, measured, where it differs. `nearest`, of one
-    that was not recognized, is the command that judges it as the loss that it is nearest to; empty where it is near none.
+    that was not recognized, is the command that judges it as the nearest loss; empty where it is near none.
     """
 
     callable: PublicCallable
