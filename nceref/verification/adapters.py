@@ -12,7 +12,7 @@ from nceref.cases.records import Result
 from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.spec import Array, Labels, Loss, Parameter, Scalar
 from nceref.targets.arguments import expected_names, given_parameters
-from nceref.targets.frameworks.call import ROWS
+from nceref.targets.frameworks.call import ROWS, WHICH
 from nceref.targets.frameworks.frameworks import FRAMEWORKS
 from nceref.targets.runner import child_runner
 from nceref.targets.search import Search
@@ -26,12 +26,8 @@ SHORT, LOADING = 30.0, 120.0
 """Seconds for a case and for loading, after which a target hangs: the first case of a call may import a framework."""
 _CALLED_WRONGLY = ("behavior.raises", "behavior.wrong-shape", "behavior.not-a-number-type")
 """Results of a call whose arguments or whose answer have another form."""
-_OUTPUTS = (
-    *(output for each in FRAMEWORKS.values() for output in each.outputs),
-    *("{}[0]", "{}[1]"),
-    *("[*{}.values()][0]", "[*{}.values()][1]"),
-)
-"""Expressions that turn another output into a loss: logits with labels, or one of two numbers, in a dict as well."""
+_OUTPUTS = tuple(output for each in FRAMEWORKS.values() for output in each.outputs)
+"""Expressions that turn logits with labels into a loss."""
 _UNIT = "({} / ({}**2).sum(1, keepdims=True) ** 0.5)"
 _OF_MEMORY = ("{}.T", _UNIT, f"{_UNIT}.T")
 """Forms in which an array of earlier batches may be handed over: rows as columns, and rows of length 1."""
@@ -128,11 +124,13 @@ def calls(
     for call in islice(_calls(loss, settings, keeps, known.signature or {}), MOST):
         if (shapes := _kind(call, loss)) in known.refused:
             continue
-        for text in (call, *(output.format(call) for output in _OUTPUTS)):
-            yield (trial := trials.of(loss.name, call=text, **options))
-            # Only what returns something else than a loss needs another output.
-            if text == call and trial.trouble != "wrong-shape":
-                break
+        yield (trial := trials.of(loss.name, call=call, **options))
+        # Only what returns something else than a loss needs another output.
+        if trial.trouble == "wrong-shape":
+            entries = re.findall(r"\[(?:\d+|'[^']*')\]", trial.reason.partition(WHICH)[2])
+            for text in (*(output.format(call) for output in _OUTPUTS), *(call + entry for entry in entries)):
+                yield (turned := trials.of(loss.name, call=text, **options))
+                trial = turned if turned.ran else trial
         # What has not been called lacks something of this loss alone.
         if trial.reached == CALLED:
             known.refused.add(shapes)

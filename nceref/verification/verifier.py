@@ -18,6 +18,7 @@ from nceref.spec import Loss
 from nceref.targets.arguments import SUCH_AS, expected_names
 from nceref.targets.command_line import is_command
 from nceref.targets.frameworks import NAMES
+from nceref.targets.frameworks.call import WHICH
 from nceref.targets.global_state import ORDINARY, replaced_functions
 from nceref.targets.recorded import RecordedTarget
 from nceref.targets.search import NONE, Search
@@ -311,7 +312,7 @@ def _with_call(request: Request, report: Report, child: Any, wished: _Wished) ->
         tried = lambda: iter([adapted(request, search, child)])  # noqa: E731
         words = search.last_of(tried, "", wished.on_verdict is not None)
     # What to begin from is shown where nothing better is known.
-    reason = report.reason.partition(SUCH_AS)[0] if words else report.reason
+    reason = report.reason.partition(SUCH_AS)[0].partition(WHICH)[0] if words else report.reason
     words = words or layers(request.loss, report.environment)
     return replace(report, reason=f"{reason}{words}", search=search.record(bool(words)) or report.search)
 

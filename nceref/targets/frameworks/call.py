@@ -1,6 +1,7 @@
 """The call of a target: what is asked of it, its answer, and how numbers are read from arrays of a framework."""
 
 import numbers
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,9 @@ ARRAY = np.ndarray
 """The type that is kept before a target is loaded, which may replace the name in NumPy."""
 ROWS = "choose rows with --set reduction=none"
 """The advice for a target that returns rows where one number is asked for."""
+
+WHICH = "; say with --call which is the loss: "
+"""Words before the entries of what a target returned, as a call ends with them."""
 
 
 class Trouble(Exception):  # noqa: N818 - it is what an outcome calls it
@@ -156,17 +160,17 @@ def loss_of(returned: Any, request: CallRequest, is_array: Callable[[Any], bool]
     if not isinstance(returned, Mapping | tuple | list):
         msg = f"returns a {class_name(returned)}, {short(shown(returned), 60)}, instead of a number"
         raise Trouble(msg, "not-a-number-type")
-    entries = list(returned.values()) if isinstance(returned, Mapping) else list(returned)
-    fits = [x for x in entries if is_array(x) and (request.reduction == "none" or np.prod(x.shape) == 1)]
+    named = list(returned.items() if isinstance(returned, Mapping) else enumerate(returned))
+    fits = [(key, x) for key, x in named if is_array(x) and (request.reduction == "none" or np.prod(x.shape) == 1)]
     if len(fits) == 1:
-        return fits[0]
+        return fits[0][1]
+    kinds = [str(tuple(x.shape)) if is_array(x) else class_name(x) for _, x in named[:20]]
     keys = [printable(key, 30) for key in returned] if isinstance(returned, Mapping) else []
-    kinds = [str(tuple(x.shape)) if is_array(x) else class_name(x) for x in entries[:20]]
     shapes = short(", ".join(" ".join(each) for each in zip(keys, kinds, strict=False)) or ", ".join(kinds), 120)
-    # A key that is no text stands without quotes.
-    quote = "'" if keys and isinstance(next(iter(returned)), str) else ""
-    which = f"f(...)[{quote}{keys[0] if keys else 0}{quote}]"
-    msg = f'returns a {class_name(returned)} of {shapes or "nothing"}; say which is the loss: --call "{which}"'
+    # What a target has for a key is written into a call only if it is plain.
+    plain = [key for key, _ in fits[:9] if type(key) in (int, str) and re.fullmatch(r"[\w ./:-]{1,30}", str(key))]
+    which = f"{WHICH}{' or '.join(f'[{key!r}]' for key in plain)}" if plain else ""
+    msg = f"returns a {class_name(returned)} of {shapes or 'nothing'}{which}"
     raise Trouble(msg, "wrong-shape")
 
 
