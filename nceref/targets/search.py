@@ -40,6 +40,8 @@ class Search:
     made : int
     goal : str
         Present goal of the search.
+    option : str
+        The option of a command that says `most`; empty where there is none.
     ended : str
         ``calls``, ``limit`` (another count than calls), ``user``, ``target`` or ``error``; empty for a search that came
         to its end.
@@ -52,6 +54,7 @@ class Search:
     most: int = MOST
     made: int = 0
     goal: str = EXPLANATION
+    option: str = "--calls"
     ended: str = ""
     sentence: str = ""
     error: Mapping[str, Any] = field(default_factory=dict)
@@ -59,7 +62,8 @@ class Search:
     def spend(self) -> None:
         """Count a call that is about to be made; raises `NoCallsLeft` if it is one too many."""
         if self.made >= self.most:
-            self.end("calls", f"was cut after {counted(self.made, 'call')} of the target (--calls {self.most})")
+            option = f" ({self.option} {self.most})" * bool(self.option)
+            self.end("calls", f"was cut after {counted(self.made, 'call')} of the target{option}")
             raise NoCallsLeft
         self.made += 1
 

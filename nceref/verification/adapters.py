@@ -61,7 +61,7 @@ def adapted(request: Request, search: Search, child: Any = None) -> str:
         if child is None and issubclass(type(request.thing), str):
             child = child_runner(None, request.device, SHORT, LOADING, request.isolate)
             stack.callback(child.stop)
-        trials = Trials(lambda loss, **options: begun(replace(own, **options), child), search)
+        trials = Trials(lambda loss, **options: begun(replace(own, **options), child, search), search)
         best = nearest(calls(trials, request.loss, request.settings, request.framework))
         return best.words if best is not None else ""
 

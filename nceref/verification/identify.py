@@ -75,7 +75,7 @@ def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **opt
             judged += [one for one in others if one.loss not in explained]
     if not judged:
         reasons = [*(one.report.reason for one in tried), *(t.reason for t in plain if t.reached == REFUSED)]
-        raise TargetError(_why_none(str(target), reasons))
+        raise TargetError(_why_none(str(target), reasons or [search.search.sentence]))
     return tuple(judged)
 
 

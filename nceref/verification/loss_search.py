@@ -73,6 +73,11 @@ class Candidate:
         return (0 if self.report.ok else differences + 5 * crashed, count["fail"] + count["error"], count["skip"])
 
 
+def search_of(most: int) -> Search:
+    """The count of the calls by which a loss is looked for, those that measure and that confirm it included."""
+    return Search(most, goal="the loss", option="")
+
+
 @dataclass(frozen=True, eq=False)
 class LossSearch:
     """A target that is tried as every loss; `options` are those of `verify` for all trials."""
@@ -80,7 +85,7 @@ class LossSearch:
     target: Any
     child: ChildRunner | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
-    search: Search = field(default_factory=lambda: Search(_CALLS, goal="the loss"))
+    search: Search = field(default_factory=lambda: search_of(_CALLS))
 
     @property
     def name(self) -> str:
@@ -94,7 +99,8 @@ class LossSearch:
         """The loop that all trials go through."""
 
         def begin(loss: str, **options: Any) -> Any:
-            return begun(request_of(self.target, loss, {**self.options, "suite": SUITE, **options}), self.child)
+            request = request_of(self.target, loss, {**self.options, "suite": SUITE, **options})
+            return begun(request, self.child, self.search)
 
         return Trials(begin, self.search)
 
@@ -179,7 +185,8 @@ class LossSearch:
 
     def verified(self, trial: Any, **how: Any) -> Report:
         """The report of the target with the loss and options of a trial, and others of `verify_with`."""
-        given = {**self.options, "suite": SUITE, **trial.options, "child": self.child, "measure": False, **how}
+        own = {"child": self.child, "measure": False, "search": self.search}
+        given = {**self.options, "suite": SUITE, **trial.options, **own, **how}
         return verify_with(self.target, trial.loss, **given)
 
 

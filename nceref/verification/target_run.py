@@ -18,6 +18,7 @@ from nceref.errors import TargetError
 from nceref.spec import Scalar
 from nceref.targets.command_line import is_command
 from nceref.targets.ranks.contract import Contract
+from nceref.targets.search import Search
 from nceref.verification.against import MeasuredReference
 from nceref.verification.measured_parameters import measure_parameters, unmeasured
 from nceref.verification.modes import check_modes, refuse_other_frameworks
@@ -120,8 +121,15 @@ def _runner(request: Request, child: Any, options: dict[str, Any]) -> Any:
 
 
 @contextmanager
-def held_runner(request: Request, child: Any = None) -> Iterator[tuple[Request, Any]]:
-    """The target, ready to run, with the functions of the parameters that it holds; the request says which are left."""
+def held_runner(request: Request, child: Any = None, search: Search | None = None) -> Iterator[tuple[Request, Any]]:
+    """The target, ready to run, with the functions of the parameters that it holds; the request says which are left.
+
+    `search` counts the calls by which these are measured; where there is none, they are no part of one.
+    """
+
+    def measured(run: Any) -> tuple[Request, dict[str, str], dict[str, str]]:
+        return measure_parameters(request, run if search is None else search.target(run))
+
     with ExitStack() as stack:
         run = stack.enter_context(runner_of(request, child))
         if request.old is not None:
@@ -130,7 +138,7 @@ def held_runner(request: Request, child: Any = None) -> Iterator[tuple[Request, 
         # What cannot be is refused before anything is run; the first run comes first.
         for contract in reversed(request.contracts):
             run.use(contract)
-        request, forms, unknown = measure_parameters(request, run)
+        request, forms, unknown = measured(run)
         if unknown:
             request = replace(request, unsought=unknown)
             try:
@@ -139,16 +147,16 @@ def held_runner(request: Request, child: Any = None) -> Iterator[tuple[Request, 
                 run = stack.enter_context(runner_of(request, same))
             except TargetError as error:
                 raise TargetError(unmeasured(request, unknown)) from error
-            request, forms, _ = measure_parameters(request, run)
+            request, forms, _ = measured(run)
         run.forms.clear()
         run.forms.update(forms)
         yield request, run
 
 
 @contextmanager
-def begun(request: Request, child: Any = None) -> Iterator[tuple[Any, Sequence[Probe]]]:
+def begun(request: Request, child: Any, search: Search) -> Iterator[tuple[Any, Sequence[Probe]]]:
     """The target, ready to run, and the first cases of its suite, on which it is tried; as `Trials.begin`."""
-    with held_runner(request, child) as (request, run):
+    with held_runner(request, child, search) as (request, run):
         yield run, probes_of(request, setups_of(request)[0], run.target.fixed, run.forms, CASES)
 
 

@@ -21,7 +21,7 @@ from nceref.targets.frameworks import NAMES
 from nceref.targets.frameworks.call import WHICH
 from nceref.targets.global_state import ORDINARY, replaced_functions
 from nceref.targets.recorded import RecordedTarget
-from nceref.targets.search import NONE, Search
+from nceref.targets.search import NONE, NoCallsLeft, Search
 from nceref.tolerance import Bounds
 from nceref.verification import report as codes
 from nceref.verification.adapters import adapted, called_wrongly, layers
@@ -169,6 +169,7 @@ class _Wished:
     training: bool = True
     diagnose: bool = True
     on_verdict: Callable[[Report], Any] | None = None
+    search: Search | None = None
     costs: bool = False
 
 
@@ -181,6 +182,7 @@ def verify_with(
     training: bool = True,
     diagnose: bool = True,
     on_verdict: Callable[[Report], Any] | None = None,
+    search: Search | None = None,
     **options: Any,
 ) -> Report:
     """The report of `verify`, for the command line and for `identify`, with more control over the search.
@@ -190,9 +192,10 @@ def verify_with(
     once. `diagnose` says whether a difference is explained, and `training` whether its effect on training is measured.
     With `measure` the target's formula is measured where nothing explains a difference, and another call is looked for
     where it cannot be called. `on_verdict` is called with the report as it is before the search for an explanation, if
-    there is one; with it, Ctrl-C ends that search alone.
+    there is one; with it, Ctrl-C ends that search alone. `search` counts the calls that measure parameters, where the
+    verdict is part of one.
     """
-    wished = _Wished(measure, training and measure, diagnose, on_verdict)
+    wished = _Wished(measure, training and measure, diagnose, on_verdict, search)
     return _verified(request_of(target, loss, options), on_progress, child, wished)
 
 
@@ -204,7 +207,7 @@ def _verified(request: Request, on_progress: Callable[..., Any] | None, child: A
         return _error(request, codes.BROKEN_CHECKER, _distrust(request, replaced))
     try:
         # Whatever the caller or the target has set: underflow in a case of the corpus is ordinary.
-        with np.errstate(**ORDINARY), held_runner(request, child) as (held, run):
+        with np.errstate(**ORDINARY), held_runner(request, child, wished.search) as (held, run):
             runs = [run_target(held, setup, run, on_progress) for setup in setups_of(held)]
             runs = _mixed(held, run, runs) if held.added else runs
             report = _report(held, run, runs, wished)
@@ -220,6 +223,9 @@ def _verified(request: Request, on_progress: Callable[..., Any] | None, child: A
         report, is_called_wrongly = _error(request, codes.TARGET_FAILED, str(error)), True
     except TargetError as error:
         report = _error(request, codes.TARGET_FAILED, str(error))
+    except NoCallsLeft:
+        assert wished.search is not None
+        report = _error(request, codes.TARGET_FAILED, wished.search.sentence)
     too_little = is_called_wrongly or report.exit_code == codes.TOO_LITTLE
     if too_little and (unset := _named_and_not_given(request)):
         return _verified(_with_inputs(request, unset), on_progress, child, wished)

@@ -27,9 +27,13 @@ from nceref.errors import InputError, TargetError
 from nceref.losses import get_loss
 from nceref.targets import runner
 from nceref.targets.own_parameters import find_parameters, meant_by
+from nceref.targets.search import NoCallsLeft, Search
 from nceref.targets.target import ResolvedTarget
+from nceref.verification import target_run
 from nceref.verification.measured_parameters import measure_forms, measure_parameters
 from nceref.verification.request import request_of
+from nceref.verification.trials import Trials
+from nceref.verification.verifier import verify_with
 
 INFO_NCE = get_loss("info_nce")
 SCALARS = candidates(next(p for p in INFO_NCE.declaration.parameters if p.name == "temperature"))
@@ -211,6 +215,29 @@ def test_the_function_is_measured_by_the_value(form):
     # A loss with another factor, or a constant beside it, has the same temperature.
     assert measured(holding(form, lambda value: 3 * value)) == ({"temperature": form}, {})
     assert measured(holding(form, lambda value: value - 2)) == ({"temperature": form}, {})
+
+
+def test_calls_that_measure_and_calls_that_confirm_have_one_limit(monkeypatch):
+    calls, target = [], holding("inverse")
+
+    def called(*given):
+        calls.append(given)
+        return target.program(*given)
+
+    one = replace(target, program=called)
+    monkeypatch.setattr(target_run, "runner_of", lambda request, child: runner.in_process(one))
+    request = request_of(lambda: None, "info_nce", {"suite": "quick"})
+    search = Search(50)
+    trials = Trials(lambda loss, **options: target_run.begun(request, None, search), search)
+    with np.errstate(all="ignore"):
+        assert trials.of("info_nce").right
+        assert 6 < search.made == len(calls) < 40
+        with pytest.raises(NoCallsLeft):
+            [trials.of("info_nce") for _ in range(9)]
+        assert search.made == len(calls) == 50
+        # A verdict that is part of the search ends with it.
+        report = verify_with(lambda: None, "info_nce", suite="quick", search=search)
+    assert (report.exit_code, report.reason, len(calls)) == (4, search.sentence, 50)
 
 
 def test_what_cannot_be_measured_is_left_and_asked_for():

@@ -173,6 +173,11 @@ def test_a_search_counts_every_call_and_refuses_the_next_one():
             run(3)
     search.end("limit", "is not the first end")
     assert (search.made, search.ended) == (2, "calls")
+    assert search.sentence == "the search for an explanation was cut after 2 calls of the target (--calls 2)"
+    search = Search(most=0, goal="the loss", option="")
+    with pytest.raises(NoCallsLeft):
+        search.spend()
+    assert search.sentence == "the search for the loss was cut after 0 calls of the target"
 
 
 def test_a_search_for_another_call_is_limited_and_leaves_the_verdict(monkeypatch):

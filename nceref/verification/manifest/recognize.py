@@ -13,8 +13,16 @@ from nceref.losses import all_losses
 from nceref.output.words import out_of
 from nceref.spec import Choice
 from nceref.targets.arguments import constructed_with
-from nceref.targets.search import Search
-from nceref.verification.loss_search import Candidate, LossSearch, has_ended, is_named_after, line, named_like, why_not
+from nceref.verification.loss_search import (
+    Candidate,
+    LossSearch,
+    has_ended,
+    is_named_after,
+    line,
+    named_like,
+    search_of,
+    why_not,
+)
 from nceref.verification.manifest.package import PublicCallable
 from nceref.verification.report import DIFFERS, Report
 from nceref.verification.trials import RUNS, WORDS, Trial, how_called, until_ended
@@ -69,7 +77,7 @@ def recognize(target: PublicCallable, child: Any, **options: Any) -> RecognizedT
     module; `options` are ``timeout`` and ``isolate`` of `nceref.verify`.
     """
     made = constructed_with(target.needs)
-    search = LossSearch(target.text, child, {**options, **made, "dtype": DTYPES}, Search(_CALLS, goal="the loss"))
+    search = LossSearch(target.text, child, {**options, **made, "dtype": DTYPES}, search_of(_CALLS))
     plain = list(until_ended(search.as_declared()))
     # With settings one is enough: each has several.
     exact = list(search.confirmed(plain)) or list(islice(search.confirmed(search.with_settings(plain)), 1))
@@ -90,7 +98,7 @@ def recognize(target: PublicCallable, child: Any, **options: Any) -> RecognizedT
         best = min(near, key=lambda t: t.spread)
         reason, command = f"as {best.loss}, {WORDS[RUNS]}", _command(target, best.loss, {**made, **best.options})
         return RecognizedTarget(target, reason=reason, nearest=command)
-    return RecognizedTarget(target, reason=why_not(plain))
+    return RecognizedTarget(target, reason=search.search.sentence or why_not(plain))
 
 
 def _with_lonely_anchors(search: LossSearch, best: Trial, report: Report) -> tuple[Mapping[str, Any], Report]:
