@@ -197,16 +197,19 @@ def _with_kept_scalar(
     keeps: Callable[[str], bool],
     signature: Mapping[str, bool],
 ) -> Iterator[str]:
-    """Calls with a scalar in the place of a number that the target keeps: itself, its inverse, or a logarithm."""
-    alike = INVERSE_TEMPERATURES if scalar in INVERSE_TEMPERATURES else (scalar,)
-    words = dict.fromkeys(word for name in alike for word in (name, *SCALARS.get(name, ())) if len(word) > 1)
+    """Calls with a scalar in the place of a number that the target keeps: itself, its inverse, or the logarithm."""
+    power = INVERSE_TEMPERATURES.get(scalar, 0)
+    alike = {n: x for n, x in INVERSE_TEMPERATURES.items() if power} or {scalar: power}
+    words = {word: x for n, x in alike.items() for word in (n, *SCALARS.get(n, ())) if len(word) > 1}
     if any(plain(n) in map(plain, words) for n in signature):
         return
     logarithms = [each.logarithm for each in FRAMEWORKS.values()]
-    for form, forms in (("{}", ["{}"]), ("log_{}", logarithms)):
-        for kept in filter(keeps, map(form.format, words)):
-            for value, outer, call in product((scalar, f"1 / {scalar}"), forms, _handing(arguments, others, signature)):
-                yield _keeping(kept, outer.format(value), call)
+    for name, forms in (("{}", ["{}"]), ("log_{}", logarithms)):
+        for word in words:
+            if keeps(kept := name.format(word)):
+                value = scalar if words[word] == power else f"1 / {scalar}"
+                for form, call in product(forms, _handing(arguments, others, signature)):
+                    yield _keeping(kept, form.format(value), call)
 
 
 def _keeping(attribute: str, value: str, call: str) -> str:

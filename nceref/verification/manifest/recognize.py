@@ -31,6 +31,8 @@ DTYPES = ("float64", "float32")
 """Of the tables that are written."""
 KEYS = ("call", "framework", "init", "shape")
 """Options that are keys of a table, and no settings."""
+_NEAR = 0.1
+"""Spread of the ratio to a loss below which a call comes near it: unlike functions are apart by more."""
 _CALLS = 1000
 """Calls of one callable, of which trials of all losses in all ways take about 250."""
 LONELY = "no_positive"
@@ -94,9 +96,9 @@ def recognize(target: PublicCallable, child: Any, **options: Any) -> RecognizedT
     told = [*ran, *(t for t in otherwise if is_named_after(target.name, t.loss))]
     if told and not has_ended(plain):
         return _explained(target, search, told, made)
-    if near := [t for t in otherwise if not t.is_constant]:
-        best = min(near, key=lambda t: t.spread)
-        reason, command = f"as {best.loss}, {WORDS[RUNS]}", _command(target, best.loss, {**made, **best.options})
+    near = min(otherwise, key=lambda t: t.spread, default=None)
+    if near is not None and near.spread < _NEAR:
+        reason, command = f"as {near.loss}, {WORDS[RUNS]}", _command(target, near.loss, {**made, **near.options})
         return RecognizedTarget(target, reason=reason, nearest=command)
     return RecognizedTarget(target, reason=search.search.sentence or why_not(plain))
 
