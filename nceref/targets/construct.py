@@ -11,7 +11,7 @@ from typing import Any
 
 from nceref.cases.aliases import match_input
 from nceref.errors import InputError, TargetError
-from nceref.spec import Choice, Loss, Scalar
+from nceref.spec import Array, Choice, Labels, Loss, Scalar
 from nceref.targets.arguments import (
     NAMED,
     Arguments,
@@ -88,7 +88,7 @@ class Callee:
     def call(self) -> inspect.Signature:
         """The signature of the call, without arguments that are given already."""
         if inspect.isclass(self.thing):
-            method = inspect.signature(_method(self.thing, self.name))
+            method = inspect.signature(_method(self.thing, self.name, self.loss))
             return method.replace(parameters=list(method.parameters.values())[1:])
         # The `__call__` of a module takes anything; `forward` has the parameters.
         forward = getattr(self.thing, "forward", None)
@@ -247,13 +247,14 @@ def callee_of(
     return Callee(thing, name, loss, chosen, init, written)
 
 
-def _method(kind: type, name: str) -> Any:
+def _method(kind: type, name: str, loss: Loss) -> Any:
     """The method that is called on an instance: its ``forward``, or else its ``__call__``."""
     if hasattr(kind, "forward"):
         return kind.forward
     if any("__call__" in vars(base) for base in kind.__mro__):
         return kind.__call__
-    remedy = "name its method, as in --call 'f.METHOD(...)'"
+    inputs = ", ".join(p.name for p in loss.parameters if isinstance(p, Array | Labels) and p.required)
+    remedy = f"name its method, as in --call 'f.METHOD({inputs})'"
     msg = f"{name} is a class whose instances cannot be called: no forward, no __call__; {remedy}"
     raise TargetError(msg)
 

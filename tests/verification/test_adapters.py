@@ -381,7 +381,7 @@ def test_the_queue_that_a_module_has_as_a_buffer_is_replaced(tmp_path):
             "mine.py:Loss.loss",
             'is a method without its object; name the class: mine.py:Loss --call "f.loss(z1, z2)"',
         ),
-        ("mine.py:Uncallable", "name its method, as in --call 'f.METHOD(...)'"),
+        ("mine.py:Uncallable", "name its method, as in --call 'f.METHOD(z1, z2)'"),
         ("mine.py:of_five", "it is right for N = 5 only (--shape 5,D judges that size), and on no case with N = 4, "),
     ],
 )
