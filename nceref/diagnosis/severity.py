@@ -59,6 +59,8 @@ class Severity:
         rescales the rows, and the rest is compared without it.
     at_optimum : float or None
         Of the gradient at a minimum of the reference, as a share of that where the descent to it began.
+    optimum_temperature : float or None
+        The temperature at which that is measured; None for a loss without one.
     leaves_optimum : bool
         Whether a step against the gradient beside that minimum leads away from it.
     right : tuple of str
@@ -94,6 +96,7 @@ class Severity:
     rest_right: bool = False
     constants: Mapping[str, bool] = field(default_factory=dict)
     elsewhere: tuple[int, int] = (0, 0)
+    optimum_temperature: float | None = None
     leaves_optimum: bool = False
 
     @property
@@ -181,7 +184,7 @@ class Severity:
             )
         # Where it points away somewhere, a minimum may be a maximum.
         elif self.at_optimum < _AT_REST and _PARALLEL < self.angle[1] < 90:
-            where = f" at temperature {_START.temperature:g}" if self.temperatures else ""
+            where = f" at temperature {self.optimum_temperature:.3g}" if self.optimum_temperature else ""
             moves, away = ("the optimum moves: ", ", and points away beside it") if self.leaves_optimum else ("", "")
             yield (
                 f"{moves}at a minimum of the reference{where} your gradient is nearly 0 too, {share} of that at the"
@@ -293,7 +296,7 @@ def severity(observations: Sequence[Observation], calls: FreshCalls) -> Severity
     pairs = [pair for o in seen if (pair := _gradients(o)) is not None]
     angles, lengths, errors = _compared(pairs)
     along = [float(radial / size) for _, want, _, radial in pairs if (size := float(np.linalg.norm(want))) > 0]
-    at_optimum, leaves = _at_optimum(calls) if pairs else (None, False)
+    at_optimum, *optimum = _at_optimum(calls) if pairs else (None,)
     return Severity(
         len(seen),
         _temperatures(seen),
@@ -311,7 +314,7 @@ def severity(observations: Sequence[Observation], calls: FreshCalls) -> Severity
         bool(pairs) and all(_is_right(pair) for pair in pairs),
         _trained_constants(seen),
         _elsewhere([o for o in usable(observations) if _several(o.probe)]),
-        leaves,
+        *optimum,
     )
 
 
@@ -453,23 +456,24 @@ def _compared(pairs: Sequence[tuple[Any, Any, float, float]]) -> tuple[list[floa
     return angles, lengths, errors
 
 
-def _at_optimum(calls: FreshCalls) -> tuple[float | None, bool]:
+def _at_optimum(calls: FreshCalls) -> tuple[Any, ...]:
     """The target's gradient at a minimum of the reference, as a share of its gradient at the start of the descent.
 
-    Second, whether a step against the gradient beside the minimum leads away from it.
+    Then the temperature, and whether a step against the gradient beside the minimum leads away from it.
     """
     if calls.like is None or not calls.possible:
-        return None, False
+        return (None,)
     path = minimum(calls.like)
     if path is None:
-        return None, False
+        return (None,)
     start, end = (calls.on(probe) for probe in path)
     first = _gradients(start) if start is not None else None
     last = _gradients(end) if end is not None else None
     if first is None or last is None or not np.any(first[0]):
-        return None, False
+        return (None,)
     share = float(np.linalg.norm(last[0]) / np.linalg.norm(first[0]))
-    return share, share < _AT_REST and _leaves(calls, path[1], last[0])
+    scalar = temperature_scalar(path[0])
+    return share, scalar and at_temperature(*scalar), share < _AT_REST and _leaves(calls, path[1], last[0])
 
 
 def _leaves(calls: FreshCalls, end: Probe, at_rest: Any) -> bool:

@@ -107,6 +107,18 @@ def test_values_that_are_no_number_are_counted(below, lost):
     assert "so that training is the same" not in sentence
 
 
+def test_the_temperature_of_the_minimum_is_that_of_the_calls():
+    """Calls of a target that holds its temperature have no other one."""
+
+    def target(queries, keys, temperature):
+        return right(queries, real(keys), temperature)
+
+    seen = [o for o in observed(target, "info_nce", every=1) if o.probe.inputs["temperature"] == 0.5]
+    measured = severity(seen, calls_of(target, seen))
+    assert measured.optimum_temperature == 0.5
+    assert "at a minimum of the reference at temperature 0.5 your gradient is nearly 0 too" in measured.sentence
+
+
 def with_gradient(*names):
     """The right answer, and a gradient of 1 for constants."""
     return lambda probe, value, grads: (value, grads | {n: np.ones_like(probe.inputs[n]) for n in names})
