@@ -15,7 +15,7 @@ from nceref.losses import all_losses
 from nceref.output.text import printable
 from nceref.output.words import letters
 from nceref.spec import Array, Choice, Labels, Loss
-from nceref.targets.arguments import UNKNOWN_TO_REFERENCE
+from nceref.targets.arguments import UNKNOWN_TO_REFERENCE, expected_names
 from nceref.targets.process.child import ChildRunner
 from nceref.targets.runner import child_runner
 from nceref.targets.search import Search
@@ -139,6 +139,12 @@ class LossSearch:
                     yield trial
                     if trial.right:
                         break
+
+    def signature(self) -> Mapping[str, bool]:
+        """The target's parameters, as `ResolvedTarget` has them; empty where it cannot be loaded."""
+        # With all inputs, so that the constructor is handed none of them.
+        inputs = ", ".join(expected_names(all_losses()["info_nce"].declaration, {}))
+        return self.trials.signature("info_nce", call=f"f({inputs})") or {}
 
     def called_otherwise(self, plain: Sequence[Trial]) -> list[Trial]:
         """The first other call of each loss that is right, or where none is, that gives a number."""

@@ -6,8 +6,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from nceref.cases.aliases import SCALARS
+from nceref.cases.aliases import plain as plain_name
 from nceref.cases.records import Diagnosis
 from nceref.diagnosis.conventions import CONVENTIONS
+from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.errors import InputError
 from nceref.losses import all_losses
 from nceref.output.words import out_of
@@ -35,6 +38,8 @@ _NEAR = 0.1
 """Spread of the ratio to a loss below which a call comes near it: unlike functions are apart by more."""
 _CALLS = 1000
 """Calls of one callable, of which trials of all losses in all ways take about 250."""
+_WORDS = ("contrast", "clr", "nce", "xent")
+"""Parts of names of contrastive losses, beside those of the losses themselves."""
 LONELY = "no_positive"
 """The setting that says what an anchor without a positive counts as."""
 
@@ -84,7 +89,8 @@ def recognize(target: PublicCallable, child: Any, **options: Any) -> RecognizedT
     # With settings one is enough: each has several.
     exact = list(search.confirmed(plain)) or list(islice(search.confirmed(search.with_settings(plain)), 1))
     ran, otherwise = [t for t in plain if t.ran], []
-    if not exact:
+    # Most functions of a package are no loss: with some hundred calls each, a large one would take minutes.
+    if not exact and (_is_named_like_one(target.name) or _has_temperature(search.signature())):
         otherwise = search.called_otherwise(plain)
         exact = list(search.confirmed(otherwise))
     if exact:
@@ -101,6 +107,19 @@ def recognize(target: PublicCallable, child: Any, **options: Any) -> RecognizedT
         reason, command = f"as {near.loss}, {WORDS[RUNS]}", _command(target, near.loss, {**made, **near.options})
         return RecognizedTarget(target, reason=reason, nearest=command)
     return RecognizedTarget(target, reason=search.search.sentence or why_not(plain))
+
+
+def _is_named_like_one(name: str) -> bool:
+    """Whether a callable has the name of a contrastive loss, or a word of such names in its own."""
+    return any(word in name.lower() for word in _WORDS) or any(is_named_after(name, loss) for loss in all_losses())
+
+
+def _has_temperature(signature: Mapping[str, bool]) -> bool:
+    """Whether a callable takes a temperature or a scale by one of its names; one letter means anything."""
+    words = {
+        plain_name(word) for name in INVERSE_TEMPERATURES for word in (name, *SCALARS.get(name, ())) if len(word) > 1
+    }
+    return not words.isdisjoint(map(plain_name, signature))
 
 
 def _with_lonely_anchors(search: LossSearch, best: Trial, report: Report) -> tuple[Mapping[str, Any], Report]:
