@@ -142,9 +142,10 @@ class LossSearch:
 
     def signature(self) -> Mapping[str, bool]:
         """The target's parameters, as `ResolvedTarget` has them; empty where it cannot be loaded."""
-        # With all inputs, so that the constructor is handed none of them.
-        inputs = ", ".join(expected_names(all_losses()["info_nce"].declaration, {}))
-        return self.trials.signature("info_nce", call=f"f({inputs})") or {}
+        # Of any loss; with all inputs, so that the constructor is handed none of them.
+        name, loss = next(iter(all_losses().items()))
+        inputs = ", ".join(expected_names(loss.declaration, {}))
+        return self.trials.signature(name, call=f"f({inputs})") or {}
 
     def called_otherwise(self, plain: Sequence[Trial]) -> list[Trial]:
         """The first other call of each loss that is right, or where none is, that gives a number."""

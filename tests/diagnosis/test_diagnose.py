@@ -4,12 +4,16 @@ import math
 
 import numpy as np
 import pytest
+from catalogue import observed
 from diagnosis.altered_losses import altered, samples, temperature, times
 from slow import partly_slow
 from sweep import sweep
 
+from mutants.score import programs
 from nceref.cases.records import Result
 from nceref.diagnosis.diagnose import diagnose
+from nceref.diagnosis.fresh import NO_CALLS
+from nceref.diagnosis.severity import severity
 from nceref.losses import LossFunction
 
 
@@ -152,3 +156,10 @@ def test_an_identity_is_told_with_its_case_and_no_cause(status, said):
     sentence = diagnose(seen, asked)[0].sentence
     assert sentence.endswith(f"the value of c, where all rows are equal, {said}")
     assert "first" not in sentence
+
+
+def test_a_denominator_that_is_empty_leaves_no_range():
+    """Without its positive the only row of a batch has nothing in its denominator; nobody trains on such a batch."""
+    seen = list(observed(programs()["nt-xent-positive-not-in-the-sum"]))
+    assert "where the loss with that has no finite value in float64" in diagnose(seen)[0].sentence
+    assert severity(seen, NO_CALLS).elsewhere[1] == 0
