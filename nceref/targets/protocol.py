@@ -96,10 +96,25 @@ def no_answer(text: str, wanted: str, why: str) -> Trouble:
 
 
 def ahead(line: bytes, id: Any) -> Trouble:
-    """The trouble of a line after the answer to a call, or without an `id`, to ``hello``."""
-    about = shown(id) if id else "`hello`"
+    """The trouble of a line after the answer to a call, whose `id` is empty for ``hello``."""
+    about = (shown(id) if id else "`hello`") if isinstance(id, str) else "the call before"
     printed = printable(received(line) or "an empty line", 80)
     return Trouble(f"prints {printed!r} after its answer to {about}: one line answers a call", BROKEN)
+
+
+def require_id(given: Any, id: Any, previous: Any) -> None:
+    """Raise `Trouble` where a line answers another call than this one, such as the one before.
+
+    An id is text, or a random number, which is no part of a report.
+    """
+    if given == id:
+        return
+    is_text = isinstance(id, str)
+    what = shown(given)
+    if given == previous != "":
+        what = f"{what if is_text else 'the call before'} a second time"
+    msg = f"answers {what} where the answer to {shown(id) if is_text else 'another call'} is due"
+    raise Trouble(msg, BROKEN)
 
 
 def received(line: bytes) -> str:
@@ -115,10 +130,7 @@ def outcome(text: str, id: str, previous: str, request: CallRequest) -> Outcome:
     """
     try:
         kind, content = record(text, _ANSWERS)
-        if (given := content.get("id")) != id:
-            again = "a second time " if given == previous != "" else ""
-            msg = f"answers {shown(given)} {again}where the answer to {shown(id)} is due"
-            raise Trouble(msg, BROKEN)
+        require_id(content.get("id"), id, previous)
         if kind != "result":
             return refusal({kind: content.get("message" if kind == "error" else "reason")})
         answer = answer_of(content, request)

@@ -17,8 +17,8 @@ from targets.test_targets import NT_XENT, probe_of
 from nceref.cases.records import Outcome
 from nceref.errors import InputError, NcerefError, TargetError, UnavailableError
 from nceref.spec import Array, Choice, Labels, Loss, Scalar
-from nceref.targets import runner
-from nceref.targets.frameworks.call import call_request
+from nceref.targets import protocol, runner
+from nceref.targets.frameworks.call import Trouble, call_request
 from nceref.targets.process import messages
 from nceref.targets.process.module_contents import ModuleContents, ModuleRequest, NamedCallable, contents_message
 from nceref.targets.process.wire import Message, WireError, packed, unpacked
@@ -350,3 +350,11 @@ def test_a_pickle_on_the_pipe_does_not_run(tmp_path):
     ):
         run(probe_of())
     assert [path.name for path in tmp_path.iterdir() if path.name != "__pycache__"] == ["theirs.py"]
+
+
+def test_the_random_number_of_a_call_is_no_part_of_a_report():
+    assert "31415" not in str(protocol.ahead(b"done", 31415))
+    with pytest.raises(Trouble, match="answers the call before a second time where the answer to another call is due"):
+        protocol.require_id(31415, 27182, 31415)
+    with pytest.raises(Trouble, match="answers 1 where the answer to another call is due"):
+        protocol.require_id(1, 27182, 31415)

@@ -15,13 +15,13 @@ import numpy as np
 
 from nceref.cases.records import Outcome
 from nceref.errors import InputError, LackingInputError, NcerefError, SignatureError, TargetError, UnavailableError
-from nceref.output.text import harmless, printable, shown
+from nceref.output.text import harmless, printable
 from nceref.registry import place_and_name
 from nceref.spec import Array, Choice, Labels, Loss, Scalar
 from nceref.targets import protocol
 from nceref.targets.call_expression import expression
 from nceref.targets.frameworks import NAMES
-from nceref.targets.frameworks.call import CallRequest, Trouble
+from nceref.targets.frameworks.call import CallRequest
 from nceref.targets.frameworks.frameworks import framework_of
 from nceref.targets.frameworks.steps import COUNTS
 from nceref.targets.process.module_contents import ModuleContents, ModuleRequest, checked_contents
@@ -202,10 +202,7 @@ def answer(
     """The answer to the request of that number, out of a line; raises `Trouble` for any other line."""
     try:
         message = unpacked(line)
-        if message.number != number:
-            what = "the call before a second time" if message.number == previous else shown(message.number)
-            msg = f"answers {what} where the answer to another call is due"
-            raise Trouble(msg, protocol.BROKEN)
+        protocol.require_id(message.number, number, previous)
         return checked(message.content, request)
     except WireError as error:
         why = f"; {error}" if str(error) else ""
