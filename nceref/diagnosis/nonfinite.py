@@ -11,7 +11,7 @@ from nceref.diagnosis.edges import edges, tested_range
 from nceref.diagnosis.features import where, without_positive
 from nceref.diagnosis.fresh import GENERAL, FreshCalls
 from nceref.diagnosis.gaps import VALUE, Expected, diagnosis, gaps, listed, not_finite, shifted, usable
-from nceref.diagnosis.ranges import out_of_range, range_sites
+from nceref.diagnosis.ranges import out_of_range, range_specs
 from nceref.engine.parameters import INVERSE_TEMPERATURES
 
 Cause = tuple[str, str, Callable[[Sequence[Observation]], bool] | None]
@@ -94,7 +94,7 @@ def _range_calls(failing: Sequence[Observation], expected: Expected | None, call
     """Calls at the ends of the range of the format, where numbers leave it somewhere."""
     if not calls.possible:
         return ()
-    made = usable(calls.at([*range_sites(failing[0].probe), *GENERAL[:1]]))
+    made = usable(calls.at([*range_specs(failing[0].probe), *GENERAL[:1]]))
     return shifted(made, expected) or ()
 
 

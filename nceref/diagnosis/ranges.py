@@ -100,7 +100,7 @@ def _below(tops: Any, masked: Any, rows: Any) -> tuple[float, float]:
     return float(below), float(np.max(masked - tops + rows, where=there, initial=0.0))
 
 
-def range_sites(probe: Probe) -> tuple[InputSpec, ...]:
+def range_specs(probe: Probe) -> tuple[InputSpec, ...]:
     """Inputs at which each way of writing exponentials fails, or not, by itself.
 
     `probe`: one of the run; half formats are commonly computed with in float32 as well. Result: logits that are all
@@ -111,7 +111,7 @@ def range_sites(probe: Probe) -> tuple[InputSpec, ...]:
     sizes = (6, 5, 3, 5, 6, 2)
     out = []
     for name in dict.fromkeys((dtype, dtype if dtype == "float64" else "float32")):
-        top = float(np.log(FORMATS[name].storage.largest))
+        top, _ = limits(name)
         places = [("collapsed", 1.3), ("designed", 1.3)]
         if is_softmax(probe):
             places += [("apart", 1.4), ("opposed", 0.6), ("opposed", 0.35)]

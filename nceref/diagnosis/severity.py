@@ -296,7 +296,7 @@ def severity(observations: Sequence[Observation], calls: FreshCalls) -> Severity
     pairs = [pair for o in seen if (pair := _gradients(o)) is not None]
     angles, lengths, errors = _compared(pairs)
     along = [float(radial / size) for _, want, _, radial in pairs if (size := float(np.linalg.norm(want))) > 0]
-    at_optimum, *optimum = _at_optimum(calls) if pairs else (None,)
+    at_optimum, temperature, leaves = _at_optimum(calls) if pairs else _NO_OPTIMUM
     return Severity(
         len(seen),
         _temperatures(seen),
@@ -314,7 +314,8 @@ def severity(observations: Sequence[Observation], calls: FreshCalls) -> Severity
         bool(pairs) and all(_is_right(pair) for pair in pairs),
         _trained_constants(seen),
         _elsewhere([o for o in usable(observations) if _several(o.probe)]),
-        *optimum,
+        temperature,
+        leaves,
     )
 
 
@@ -456,24 +457,28 @@ def _compared(pairs: Sequence[tuple[Any, Any, float, float]]) -> tuple[list[floa
     return angles, lengths, errors
 
 
-def _at_optimum(calls: FreshCalls) -> tuple[Any, ...]:
+_NO_OPTIMUM: tuple[float | None, float | None, bool] = (None, None, False)
+
+
+def _at_optimum(calls: FreshCalls) -> tuple[float | None, float | None, bool]:
     """The target's gradient at a minimum of the reference, as a share of its gradient at the start of the descent.
 
     Then the temperature, and whether a step against the gradient beside the minimum leads away from it.
     """
     if calls.like is None or not calls.possible:
-        return (None,)
+        return _NO_OPTIMUM
     path = minimum(calls.like)
     if path is None:
-        return (None,)
+        return _NO_OPTIMUM
     start, end = (calls.on(probe) for probe in path)
     first = _gradients(start) if start is not None else None
     last = _gradients(end) if end is not None else None
     if first is None or last is None or not np.any(first[0]):
-        return (None,)
+        return _NO_OPTIMUM
     share = float(np.linalg.norm(last[0]) / np.linalg.norm(first[0]))
     scalar = temperature_scalar(path[0])
-    return share, scalar and at_temperature(*scalar), share < _AT_REST and _leaves(calls, path[1], last[0])
+    temperature = None if scalar is None else at_temperature(*scalar)
+    return share, temperature, share < _AT_REST and _leaves(calls, path[1], last[0])
 
 
 def _leaves(calls: FreshCalls, end: Probe, at_rest: Any) -> bool:

@@ -82,7 +82,7 @@ def layers(loss: Loss, environment: Mapping[str, Any]) -> str:
 
 @dataclass
 class Known:
-    """What trials of a target as one loss say about it as another.
+    """Findings of trials of a target as one loss that hold for it as another.
 
     `signature` is that of `ResolvedTarget`; None where it is not known yet. `refused` has calls that gave no number,
     with arrays of a shape for each array, and attributes that it does not keep.
@@ -107,16 +107,15 @@ def calls(
     known = Known() if known is None else known
     if not framework and (as_arrays := trials.of(loss.name, framework="numpy", **options)).right:
         yield as_arrays
-    # With all inputs, so that the constructor is handed none of them.
-    inputs = ", ".join(expected_names(loss, settings))
+    inputs = expected_names(loss, settings)
     if known.signature is None:
-        known.signature = trials.signature(loss.name, call=f"f({inputs})", **options)
+        known.signature = trials.signature(loss.name, inputs, **options)
 
     def keeps(name: str) -> bool:
         """Whether the target has a number or an array of that name, which an expression returns in place of a loss."""
         if (kept := f"f.{name}") in known.refused:
             return False
-        trial = trials.of(loss.name, call=f"({inputs}, {kept})[-1]", **options)
+        trial = trials.of(loss.name, call=f"({', '.join([*inputs, kept])})[-1]", **options)
         if not (found := trial.ran or trial.trouble == "wrong-shape"):
             known.refused.add(kept)
         return found

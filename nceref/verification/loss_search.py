@@ -140,12 +140,12 @@ class LossSearch:
                     if trial.right:
                         break
 
+    @property
     def signature(self) -> Mapping[str, bool]:
         """The target's parameters, as `ResolvedTarget` has them; empty where it cannot be loaded."""
-        # Of any loss; with all inputs, so that the constructor is handed none of them.
+        # It does not depend on the loss.
         name, loss = next(iter(all_losses().items()))
-        inputs = ", ".join(expected_names(loss.declaration, {}))
-        return self.trials.signature(name, call=f"f({inputs})") or {}
+        return self.trials.signature(name, expected_names(loss.declaration, {})) or {}
 
     def called_otherwise(self, plain: Sequence[Trial]) -> list[Trial]:
         """The first other call of each loss that is right, or where none is, that gives a number."""

@@ -150,13 +150,13 @@ class Trials:
             return Trial(loss, options, reason=str(error))
         return Trial(loss, options, observations, observations[-1].outcome.sentence if observations else "")
 
-    def signature(self, loss: str, **options: Any) -> Mapping[str, bool] | None:
+    def signature(self, loss: str, inputs: Iterable[str], **options: Any) -> Mapping[str, bool] | None:
         """The target's parameters, as `ResolvedTarget` has them; None where it cannot be loaded as this loss.
 
-        Raises `NoCallsLeft`.
+        `inputs` are all of the loss, so that the constructor is handed none of them. Raises `NoCallsLeft`.
         """
         try:
-            with self.begin(loss, **options) as (run, _):
+            with self.begin(loss, call=f"f({', '.join(inputs)})", **options) as (run, _):
                 signature: Mapping[str, bool] = run.target.signature
                 return signature
         except (InputError, TargetError, UnavailableError):

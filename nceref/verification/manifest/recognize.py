@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from nceref.cases.aliases import SCALARS
-from nceref.cases.aliases import plain as plain_name
+from nceref.cases.aliases import match_input
 from nceref.cases.records import Diagnosis
 from nceref.diagnosis.conventions import CONVENTIONS
 from nceref.engine.parameters import INVERSE_TEMPERATURES
@@ -90,7 +89,7 @@ def recognize(target: PublicCallable, child: Any, **options: Any) -> RecognizedT
     exact = list(search.confirmed(plain)) or list(islice(search.confirmed(search.with_settings(plain)), 1))
     ran, otherwise = [t for t in plain if t.ran], []
     # Most functions of a package are no loss: with some hundred calls each, a large one would take minutes.
-    if not exact and (_is_named_like_one(target.name) or _has_temperature(search.signature())):
+    if not exact and (_is_named_like_one(target.name) or _has_temperature(search.signature)):
         otherwise = search.called_otherwise(plain)
         exact = list(search.confirmed(otherwise))
     if exact:
@@ -116,10 +115,7 @@ def _is_named_like_one(name: str) -> bool:
 
 def _has_temperature(signature: Mapping[str, bool]) -> bool:
     """Whether a callable takes a temperature or a scale by one of its names; one letter means anything."""
-    words = {
-        plain_name(word) for name in INVERSE_TEMPERATURES for word in (name, *SCALARS.get(name, ())) if len(word) > 1
-    }
-    return not words.isdisjoint(map(plain_name, signature))
+    return any(len(name) > 1 and match_input(name, [scalar]) for scalar in INVERSE_TEMPERATURES for name in signature)
 
 
 def _with_lonely_anchors(search: LossSearch, best: Trial, report: Report) -> tuple[Mapping[str, Any], Report]:

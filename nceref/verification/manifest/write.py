@@ -98,7 +98,7 @@ def manifest_text(draft: ManifestDraft, folder: str | os.PathLike[str] = "") -> 
 
 
 def _unlisted(text: str, reason: str, nearest: str) -> Iterator[str]:
-    """What has no table, with the reason, and the command that judges it on a line of its own."""
+    """The lines of a callable without a table: the reason, and the command that judges it on a line of its own."""
     yield from _comment(f"- {printable(text)}: {reason}{':' * bool(nearest)}", "#   ")
     if nearest:
         yield f"#   {printable(nearest, 2000)}"
