@@ -233,13 +233,8 @@ def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagno
     if alone := mix_diagnoses(failing.results):
         return alone
     identities = [r for r in failing.results if r.quantity.startswith("identity.")]
-    # Numbers that are not finite beside right ones are no convention. Fresh calls are compared with the loss as it is.
-    wrong = [r for r in failing.results if r.status == "fail"]
-    finite_apart = bool(wrong) and all(r.quantity.endswith(".finite") for r in wrong)
-    if request.is_the_loss or finite_apart:
-        from nceref.diagnosis.fresh import NO_CALLS
-
-        found = diagnose(failing.observations, identities, calls if request.is_the_loss else NO_CALLS)
+    if request.is_the_loss:
+        found = diagnose(failing.observations, identities, calls)
         # Of a target that answers otherwise each time, a way of calling shows nothing.
         return found if any(d.id == "not-repeatable" for d in found) else (*found, *modes)
     as_it_is = replace(request, intended={}, reference=None)
@@ -269,7 +264,13 @@ def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagno
         known = (_against_loss(replace(d, fix="", intend=""), request.loss.name) for d in plainly)
         return (*known, *modes)
     meant = {text.partition("=")[0] for text in request.intended.values()}
-    unmeant = [_without(each, meant) for each in diagnose(unaltered, identities, calls)]
+    plainly = diagnose(unaltered, identities, calls)
+    if plainly and all(meant.issuperset(each.id.split("+")) for each in plainly):
+        from nceref.diagnosis.fresh import NO_CALLS
+
+        # Beside what is meant, numbers that are not finite are left; fresh calls are compared with the loss as it is.
+        plainly = diagnose(failing.observations, identities, NO_CALLS) or plainly
+    unmeant = [_without(each, meant) for each in plainly]
     if request.about.get("against"):
         # There, the reference is the older program.
         unmeant = [_against_loss(each, request.loss.name) for each in unmeant]

@@ -89,6 +89,19 @@ def test_a_gradient_can_have_a_limit():
     assert [limit.id for limit in report.limits] == ["gradient-not-finite"]
 
 
+def test_beside_what_is_meant_a_limit_has_its_cause():
+    def twice(queries, keys, temperature):
+        value, grads = nceref.get_loss("info_nce").value_and_grad(queries, keys, temperature=temperature)
+        lost = np.nan if temperature < 0.002 and len(queries) > 1 else 2.0
+        return 2 * value, {name: lost * np.asarray(grad) for name, grad in grads.items()}
+
+    report = nceref.verify(twice, loss="info_nce", suite="quick", factor="outer-factor-2")
+    assert (report.verdict, [one.id for one in report.limits]) == ("conforms", ["gradient-not-finite"])
+    overflows = nceref.verify(doubled, loss="info_nce", suite="quick", factor="outer-factor-2")
+    assert [one.id for one in overflows.limits] == ["exp-overflows"]
+    assert "it begins between temperature" in overflows.limits[0].sentence
+
+
 def test_without_calls_the_reason_alone_says_that_there_is_a_limit():
     report = nceref.verify(unshifted, calls=0, **QUICK)
     assert (report.exit_code, report.limits) == (0, ())
