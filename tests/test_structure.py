@@ -99,7 +99,7 @@ def test_a_circle_is_seen_in_every_folder_and_inside_functions():
     assert set(imports(parsed(line)[0], {"nceref.engine.heads"})) == {"nceref.engine.heads"}
     for one, two, folder in (
         ("nceref.engine.heads", "nceref.family.clip", "nceref"),
-        ("nceref.targets.process.wire", "nceref.targets.child", "nceref.targets"),
+        ("nceref.targets.process.messages", "nceref.targets.child", "nceref.targets"),
         ("nceref.theory.claim", "nceref.theory.claims.siglip", "nceref.theory"),
     ):
         assert circle(arrows({one: {two}, two: {one}})[folder])

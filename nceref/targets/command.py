@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,8 @@ from nceref.targets import protocol
 from nceref.targets.arguments import expected_names
 from nceref.targets.attempt import unlike
 from nceref.targets.command_line import FRAMEWORK, words_of
-from nceref.targets.frameworks.call import CallRequest, Trouble, call_request
+from nceref.targets.frameworks.call import CallRequest, call_request
 from nceref.targets.process.child import ENDED, ChildRunner
-from nceref.targets.process.wire import WireError
 from nceref.targets.target import LoadRequest, ResolvedTarget
 
 _BOOT = (
@@ -33,6 +32,10 @@ _BOOT = (
     "from nceref.targets.process.guard import execute; execute()"
 )
 _FAULT = re.compile(r"error|exception|panic|fatal|abort", re.IGNORECASE)
+_HINTS = {
+    "hangs": "; does it flush its output after each line?",
+    protocol.BROKEN: "; what is no answer belongs on standard error",
+}
 _FAREWELL = 1.0
 """Seconds for the program to end by itself."""
 
@@ -111,17 +114,14 @@ class CommandRunner(ChildRunner):
     def _greeted(self, request: LoadRequest) -> ResolvedTarget:
         """The target, by what it answers to ``hello``."""
         dtypes = request.options["dtypes"]
-        text = self._said("", protocol.hello(request.loss.name, dtypes), protocol.HELLO_SIZE)
-        if isinstance(text, Outcome):
-            flush = "; does it flush its output after each line?" if text.trouble == "hangs" else ""
-            msg = f"{request.text} cannot be run: called with `hello`, it {text.sentence}{flush}"
+        line = protocol.hello(request.loss.name, dtypes)
+        about = self._said("", line, protocol.HELLO_SIZE, lambda text, _: protocol.record(text, ["hello"])[1])
+        if isinstance(about, Outcome):
+            msg = (
+                f"{request.text} cannot be run: called with `hello`, it {about.sentence}{_HINTS.get(about.trouble, '')}"
+            )
             raise TargetError(msg)
         self._in_order = True
-        try:
-            _, about = protocol.record(text, ["hello"])
-        except Trouble as error:
-            msg = f"{request.text} cannot be run: it {error}; what is no answer belongs on standard error"
-            raise TargetError(msg) from error
         _must_have(request, about)
         implementation = about.get("implementation")
         by = [printable(implementation, 100)] if isinstance(implementation, str) else []
@@ -135,13 +135,13 @@ class CommandRunner(ChildRunner):
             text=request.text,
         )
 
-    def _answer(self, request: Any, message: Any, seconds: float, limit: str) -> Any:
+    def _outcome(self, request: CallRequest, twice: bool, known: Any) -> Outcome:
         if request.before is not None:
             before = self._called(replace(request, inputs=request.before, shape=None, before=None))
             if before.trouble:
                 return before
         outcome = self._called(request)
-        if not message["twice"] or outcome.trouble:
+        if not twice or outcome.trouble:
             return outcome
         again = self._called(request)
         return again if again.trouble else replace(outcome, remarks=unlike(outcome, again, request.rooms))
@@ -149,22 +149,21 @@ class CommandRunner(ChildRunner):
     def _called(self, request: CallRequest) -> Outcome:
         assert self._load_request is not None
         self._number += 1
-        previous, id = self._id, f"{self._case}#{self._number}"
+        id = f"{self._case}#{self._number}"
         numbers = sum(np.size(x) for x in request.inputs.values())
         longest = protocol.HELLO_SIZE + protocol.NUMBER_SIZE * numbers
-        text = self._said(id, protocol.run(id, self._load_request.loss.name, request), longest)
-        outcome = text if isinstance(text, Outcome) else protocol.outcome(text, id, previous, request)
+        line = protocol.run(id, self._load_request.loss.name, request)
+        outcome: Outcome = self._said(
+            id, line, longest, lambda text, previous: protocol.outcome(text, id, previous, request)
+        )
         self._in_order = outcome.trouble not in ENDED
         return outcome
 
-    def _said(self, id: str, line: str, longest: int) -> str | Outcome:
-        """The line that comes back, or the outcome that stands for none."""
+    def _said(self, id: str, line: str, longest: int, read: Callable[[str, Any], Any]) -> Any:
+        """The answer to a line, or the outcome without one."""
         self._in_order = False
-        try:
-            answer = self._line(id, _sent(line), longest, self._timeout, f"within {self._timeout:g} s (--timeout)")
-        except (Trouble, WireError) as error:
-            return Outcome(trouble=protocol.BROKEN, sentence=str(error))
-        return answer if isinstance(answer, Outcome) else protocol.received(answer)
+        limit = f"within {self._timeout:g} s (--timeout)"
+        return self._exchanged(id, _sent(line), longest, self._timeout, limit, read)
 
     def _place(self) -> str:
         """Nothing: a program of any language does not say where it is."""

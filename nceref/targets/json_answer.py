@@ -1,7 +1,8 @@
 """Value and gradients as programs of other languages write them in JSON: numbers, bits of a float64, or words.
 
 ``{"value": 0.25, "grad": {"z1": [...], ...}}``, with arrays as flat lists in row-major order. A number is a finite
-number of JSON, the 16 hexadecimal digits of a float64 as a string, or ``"NaN"``, ``"Infinity"`` or ``"-Infinity"``.
+number of JSON, the 16 hexadecimal digits of a float64 as a string, or ``"NaN"``, ``"Infinity"`` or ``"-Infinity"``. An
+array may also be ``{"shape": [2, 3], "base64": "..."}``: the bytes of float64 numbers, the least significant first.
 """
 
 import math
@@ -16,6 +17,7 @@ from nceref.cases.records import Outcome
 from nceref.output.text import printable, shown
 from nceref.output.words import counted
 from nceref.targets.frameworks.call import ROWS, Answer, CallRequest, Trouble
+from nceref.targets.plain_data import array_from_json
 
 _WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _BITS = re.compile("[0-9a-fA-F]{16}")
@@ -58,9 +60,11 @@ def _text(content: Any) -> str:
 def _value(content: Any, request: CallRequest) -> Any:
     rows, shape = request.reduction == "none", request.shape
     numbers = _numbers("the value", content)
+    if request.calls and numbers.shape == (request.calls,):
+        return numbers
     if rows and numbers.ndim and shape in (None, numbers.shape):
         return numbers
-    if not rows and numbers.size == 1:
+    if not rows and not request.calls and numbers.size == 1:
         return float(numbers.reshape(()))
     required, hint = (f"rows {shape or '(N,)'}", "") if rows else ("one number", f"; {ROWS}")
     has = counted(numbers.size, "number") if numbers.ndim else "one number"
@@ -73,7 +77,7 @@ def _gradient(name: str, content: Any, request: CallRequest) -> Any:
         inputs = ", ".join(sorted(request.differentiable))
         msg = f"returns a gradient named {shown(name)}; the inputs are {inputs}"
         raise Trouble(msg, "wrong-shape")
-    numbers, shape = _numbers(f"the gradient of `{name}`", content), np.shape(request.inputs[name])
+    numbers, shape = _numbers(f"the gradient of `{name}`", content), request.shape_of_gradient(name)
     if numbers.size == math.prod(shape) and (numbers.ndim or not shape):
         return numbers.reshape(shape)[()]
     has = counted(numbers.size, "number") if numbers.ndim else "one number"
@@ -82,16 +86,34 @@ def _gradient(name: str, content: Any, request: CallRequest) -> Any:
 
 
 def _numbers(what: str, content: Any) -> Any:
-    """A flat list as an array, and a number as one without axes."""
+    """A flat list, or the bytes of an array, as an array, and a number as one without axes."""
+    if isinstance(content, dict):
+        return _array(what, content)
     if not isinstance(content, list):
-        return np.float64(_number(what, content))
+        return np.float64(number_of(what, content))
     if any(isinstance(x, list) for x in content):
         msg = f"returns {what} as a list of lists instead of a flat list, row by row"
         raise Trouble(msg, "wrong-shape")
-    return np.array([_number(what, x) for x in content], dtype=np.float64)
+    return np.array([number_of(what, x) for x in content], dtype=np.float64)
 
 
-def _number(what: str, content: Any) -> float:
+def _array(what: str, content: Mapping[str, Any]) -> Any:
+    try:
+        array = array_from_json(content)
+    # No bytes of base64, or not as many as the shape has.
+    except (ValueError, OverflowError):
+        array = None
+    if array is None or array.dtype != np.float64:
+        msg = f"returns {shown(content)} in {what} instead of an array {_FORM}"
+        raise Trouble(msg, "not-a-number-type")
+    return array
+
+
+_FORM = '{"shape": [...], "base64": "..."} of float64 numbers'
+
+
+def number_of(what: str, content: Any) -> float:
+    """A number in one of its forms; raises `Trouble` for anything else, which the message calls `what`."""
     if isinstance(content, str):
         if content in _WORDS:
             return _WORDS[content]

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from nceref.targets import protocol
+from nceref.targets.frameworks.call import Trouble
 from nceref.targets.global_state import kept_surroundings
+from nceref.targets.process import messages
 from nceref.targets.process.child import ChildRunner
 from nceref.targets.process.child_main import Answers
 from nceref.targets.process.isolation import isolation
-from nceref.targets.process.wire import WireError, packed, unpacked
 
 
 class LocalRunner(ChildRunner):
@@ -56,12 +58,12 @@ class _LocalExchange:
         return b""
 
     def receive(self, seconds: float, ended: Any) -> bytes:
-        request = unpacked(self._line)
+        kind, content = protocol.record(protocol.received(self._line), messages.REQUESTS)
         with _no_terminal():
-            answer = packed(request.number, self._answers(request.content))
+            answer = messages.packed(content["id"], self._answers(kind, content))
         if len(answer) > self._longest:
             msg = f"answers with more than {self._longest:,} bytes"
-            raise WireError(msg)
+            raise Trouble(msg, protocol.BROKEN)
         return answer
 
 

@@ -1,7 +1,8 @@
 """The lines by which a program of any language is judged: one JSON object each, on its standard input and output.
 
 The verifier sends ``hello``, then ``run`` for every call, then ``bye``; the program answers each but the last with one
-line: ``hello``; ``result``, ``error`` or ``unsupported``. docs/other-languages.md has them all.
+line: ``hello``; ``result``, ``error`` or ``unsupported``. docs/other-languages.md has them all. A target of Python runs
+in a process that speaks the same lines, with what only a function of Python needs: see `process.messages`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -123,17 +124,13 @@ def received(line: bytes) -> str:
 
 
 def outcome(text: str, id: str, previous: str, request: CallRequest) -> Outcome:
-    """The outcome that a line of the program gives for a call.
+    """The outcome that a line of the program gives for a call; raises `Trouble` for no answer to this call.
 
-    `id` is that of this call, `previous` that of the one before. A line that does not answer this call gives an outcome
-    with the trouble `BROKEN`.
+    `id` is that of this call, `previous` that of the one before.
     """
-    try:
-        kind, content = record(text, _ANSWERS)
-        require_id(content.get("id"), id, previous)
-        if kind != "result":
-            return refusal({kind: content.get("message" if kind == "error" else "reason")})
-        answer = answer_of(content, request)
-    except Trouble as error:
-        return Outcome(trouble=error.name, sentence=printable(error))
+    kind, content = record(text, _ANSWERS)
+    require_id(content.get("id"), id, previous)
+    if kind != "result":
+        return refusal({kind: content.get("message" if kind == "error" else "reason")})
+    answer = answer_of(content, request)
     return Outcome(answer.value, answer.grads, answer.unjudged)

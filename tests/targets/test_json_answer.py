@@ -26,6 +26,9 @@ def test_numbers_are_read_in_every_form():
         "z": "the target returns no gradient of it"
     }
     np.testing.assert_array_equal(answer_of({"value": [1, 2]}, ROWS).value, [1.0, 2.0])
+    # The bytes of 1.0 and -2.0.
+    rows = {"shape": [2], "base64": "AAAAAAAA8D8AAAAAAAAAwA=="}
+    np.testing.assert_array_equal(answer_of({"value": rows}, ROWS).value, [1.0, -2.0])
 
 
 @pytest.mark.parametrize(
@@ -44,6 +47,7 @@ def test_numbers_are_read_in_every_form():
             "wrong-shape",
             "returns 2 numbers as the gradient of `z`, whose shape is (2",
         ),
+        (MEAN, {"value": {"shape": [1]}}, "not-a-number-type", "instead of an array {"),
         (MEAN, {"value": 1, "grad": {"z": 1}}, "wrong-shape", "returns one number as the gradient"),
         (MEAN, {"value": 1, "grad": {"z": [[1, 2, 3]] * 2}}, "wrong-shape", "a list of lists instead of a flat list"),
         *(

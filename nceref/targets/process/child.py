@@ -1,8 +1,7 @@
 """The parent's side of a target in a process of its own: it may hang, exit or die, and the run goes on.
 
-Messages are lines of plain data (`process.wire`) over the child's own standard streams, which it takes away from the
-target before it loads it: what the target prints cannot corrupt them, and what it writes into them on purpose is
-refused.
+Both speak in lines (`process.messages`) over the child's own standard streams, which it takes away from the target
+before it loads it: what the target prints cannot corrupt them, and what it writes into them on purpose is refused.
 """
 
 import contextlib
@@ -13,12 +12,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from nceref.cases.records import Outcome, Probe
-from nceref.errors import InputError, NcerefError, TargetError
+from nceref.errors import NcerefError, TargetError
 from nceref.output.words import counted
 from nceref.registry import folder_of
 from nceref.targets import protocol
@@ -27,7 +26,6 @@ from nceref.targets.process import messages, tree
 from nceref.targets.process.exchange import Exchange
 from nceref.targets.process.isolation import Isolation, isolation
 from nceref.targets.process.module_contents import ModuleContents, ModuleRequest
-from nceref.targets.process.wire import WireError, packed, unpacked
 from nceref.targets.reparametrized import by_inputs, reparametrized
 from nceref.targets.target import LoadRequest, ResolvedTarget
 
@@ -125,9 +123,9 @@ class ChildRunner:
         if not self.running:
             self._launch(folder_of(request.text))
             # Starting takes a time of its own.
-            self._answer(_NOTHING, messages.module_message(_NOTHING), self._loading_timeout, "")
+            self._answer(_NOTHING, messages.list_message(_NOTHING), self._loading_timeout, "")
         limit = f"within {self._timeout:g} s (--timeout)"
-        answer = self._answer(request, messages.module_message(request), self._timeout, limit)
+        answer = self._answer(request, messages.list_message(request), self._timeout, limit)
         if isinstance(answer, Outcome):
             self.stop()
             msg = f"{request.place} cannot be imported: importing it {answer.sentence}"
@@ -214,10 +212,7 @@ class ChildRunner:
         except NcerefError as error:
             outcome = Outcome(trouble="dies", sentence=f"does not load again: {error}")
         else:
-            compiling = COMPILING * (request.mode in _COMPILED)
-            seconds = self._timeout * (2 if twice else 1) + compiling
-            limit = f"within {self._timeout:g} s (--timeout)" + f" and {compiling:g} s to compile" * bool(compiling)
-            outcome = self._answer(request, messages.call_message(request, twice, answer), seconds, limit)
+            outcome = self._outcome(request, twice, answer)
         # The next call starts a fresh process.
         if outcome.trouble in ENDED:
             self.stop()
@@ -226,42 +221,59 @@ class ChildRunner:
             self._in_a_row.clear()
         return outcome
 
-    def _answer(
-        self, request: LoadRequest | CallRequest | ModuleRequest, message: Any, seconds: float, limit: str
-    ) -> Any:
-        """The answer to a request, or the outcome that replaces it; an error of the child is raised if it is due."""
+    def _outcome(self, request: CallRequest, twice: bool, known: Any) -> Outcome:
+        """The outcome of a request to the target, which runs, or of a known answer."""
+        compiling = COMPILING * (request.mode in _COMPILED)
+        seconds = self._timeout * (2 if twice else 1) + compiling
+        limit = f"within {self._timeout:g} s (--timeout)" + f" and {compiling:g} s to compile" * bool(compiling)
+        outcome: Outcome = self._answer(request, messages.run_message(request, twice, known), seconds, limit)
+        return outcome
+
+    def _answer(self, request: messages.Request, message: messages.Message, seconds: float, limit: str) -> Any:
+        """The answer to a request, or the outcome that replaces it.
+
+        Raises an error of the child if it is due, and `TargetError` for what nobody but a hostile target writes there.
+        """
         # No target can know it ahead, and answer the next call in advance.
-        previous, number = self._id, secrets.randbits(32)
-        try:
-            line = self._line(number, self._packed(number, message), messages.longest(request), seconds, limit)
-            answer = line if isinstance(line, Outcome) else messages.answer(line, number, previous, request)
+        number = secrets.randbits(32)
+
+        def read(text: str, previous: Any) -> Any:
+            answer = messages.answer(text, number, previous, request)
             if isinstance(answer, NcerefError) and not messages.is_due(answer, request, getattr(self, "target", None)):
                 raise Trouble(str(answer), protocol.BROKEN)
-        except (Trouble, WireError) as error:
+            return answer
+
+        line = messages.packed(number, message)
+        answer = self._exchanged(number, line, messages.longest(request), seconds, limit, read)
+        if isinstance(answer, Outcome) and answer.trouble == protocol.BROKEN:
             self.stop()
             name = request.place if isinstance(request, ModuleRequest) else getattr(self._load_request, "text", "")
-            msg = f"{name} {_GARBLED}: {short(error)}"
-            raise TargetError(msg) from error
+            msg = f"{name} {_GARBLED}: {answer.sentence}"
+            raise TargetError(msg)
         if isinstance(answer, NcerefError):
             raise answer
         return answer
 
-    def _line(self, id: Any, line: bytes, longest: int, seconds: float, limit: str) -> bytes | Outcome:
-        """The line that comes back for one that is sent, or the outcome that stands for none.
+    def _exchanged(
+        self, id: Any, line: bytes, longest: int, seconds: float, limit: str, read: Callable[[str, Any], Any]
+    ) -> Any:
+        """The answer that `read` makes of the line that comes back for one that is sent, or the outcome without one.
 
-        Raises `Trouble` or `WireError` for a line that nobody has called for, or that is too long.
+        `read` is handed the line's text and the id of the request before, and raises `Trouble` for no answer.
         """
-        if self._id is not None and (ahead := self._exchange.unread()):
-            raise protocol.ahead(ahead, self._id)
-        self._id = id
-        self._exchange.send(line, longest)
+        previous = self._id
         try:
-            answer: bytes = self._exchange.receive(seconds, self._ended)
-            return answer
+            if previous is not None and (ahead := self._exchange.unread()):
+                raise protocol.ahead(ahead, previous)
+            self._id = id
+            self._exchange.send(line, longest)
+            return read(protocol.received(self._exchange.receive(seconds, self._ended)), previous)
         except TimeoutError:
             return self._stuck(limit)
         except EOFError:
             return self._death()
+        except Trouble as error:
+            return Outcome(trouble=error.name, sentence=short(error))
 
     def _stuck(self, limit: str) -> Outcome:
         """The outcome of a target that does not return, with what it is in, where that can be known."""
@@ -272,18 +284,11 @@ class ChildRunner:
 
     def _place(self) -> str:
         """The place in the code that the target is in, which its process says in place of the answer; empty if not."""
-        self._exchange.send(self._packed(self._id, messages.WHERE), messages.HEADER)
+        self._exchange.send(messages.packed(self._id, messages.WHERE), messages.HEADER)
         try:
-            return messages.where(unpacked(self._exchange.receive(_LOOK, lambda: False)).content)
-        except (TimeoutError, EOFError, WireError):
+            return messages.where(protocol.received(self._exchange.receive(_LOOK, lambda: False)), self._id)
+        except (TimeoutError, EOFError, Trouble):
             return ""
-
-    def _packed(self, number: int, message: Any) -> bytes:
-        try:
-            return packed(number, message)
-        except WireError as error:
-            msg = f"`init` and settings of a target that is named by text must be plain values: {error}"
-            raise InputError(msg) from error
 
     def _ended(self) -> bool:
         """Whether the process is gone; if not, its guard goes on, and what it prints does not fill the disk."""

@@ -5,18 +5,18 @@ import queue
 import sys
 import threading
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from nceref.cases.records import Outcome
 from nceref.errors import NcerefError, TargetError
 from nceref.registry import folder_of
-from nceref.targets import load
+from nceref.targets import load, protocol
 from nceref.targets.attempt import attempt, attempt_answer
 from nceref.targets.frameworks import jax
 from nceref.targets.process import messages
+from nceref.targets.process.messages import Message
 from nceref.targets.process.module_contents import ModuleRequest, contents_message, contents_of
-from nceref.targets.process.wire import Message, packed, unpacked
 
 
 def main() -> None:
@@ -37,20 +37,20 @@ def main() -> None:
 def _serve(inbox: "queue.Queue[Message]", replies: int) -> None:
     own, answers = os.getpid(), Answers()
     while True:
-        message = inbox.get()
-        reply = _reply(answers, message.content)
+        kind, content = inbox.get()
+        reply = _reply(answers, kind, content)
         # A copy that the target has made of this process has come back from the call as well.
         if os.getpid() != own:
             os._exit(0)
-        _write(replies, packed(message.number, reply))
+        _write(replies, messages.packed(content["id"], reply))
 
 
-def _reply(answers: "Answers", message: Mapping[str, Any]) -> dict[str, Any]:
+def _reply(answers: "Answers", kind: str, content: Mapping[str, Any]) -> Message:
     try:
-        return answers(message)
+        return answers(kind, content)
     # The user's Ctrl-C does not reach this process: the target has raised it.
     except KeyboardInterrupt:
-        if "call" not in message:
+        if kind != "run":
             return messages.error_message(TargetError("loading the target raises KeyboardInterrupt"))
         return messages.outcome_message(Outcome(trouble="raises", sentence="raises KeyboardInterrupt"))
 
@@ -70,17 +70,18 @@ class Answers:
     def __init__(self) -> None:
         self._target: Any = None
 
-    def __call__(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """The reply to a request, as plain data; Ctrl-C passes through."""
+    def __call__(self, kind: str, content: Mapping[str, Any]) -> Message:
+        """The reply to a request; Ctrl-C passes through."""
+        answers: dict[str, Callable[[Mapping[str, Any]], Message]]
+        answers = {"load": self._loaded, "list": self._listed, "run": self._called}
         try:
-            kind = next(each for each in ("loss", "module", "call") if each in message)
-            return {"loss": self._loaded, "module": self._listed, "call": self._called}[kind](message)
+            return answers[kind](content)
         except NcerefError as error:
             return messages.error_message(error)
 
-    def _loaded(self, message: Mapping[str, Any]) -> dict[str, Any]:
+    def _loaded(self, content: Mapping[str, Any]) -> Message:
         """The target of a request; a later one for the same text finds its packages imported already."""
-        request = messages.load_request(message)
+        request = messages.load_request(content)
         _add_to_path(request.text)
         if "store" in request.group:
             from nceref.targets.process import rank_group
@@ -91,14 +92,14 @@ class Answers:
         self._target = load.resolve_target(request.text, request.loss, place=place, **request.options)
         return messages.target_message(self._target)
 
-    def _listed(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """The message with the contents of a module."""
-        request = ModuleRequest(message["module"], message["package"])
+    def _listed(self, content: Mapping[str, Any]) -> Message:
+        """The contents of a module."""
+        request = ModuleRequest(content["module"], content["package"])
         _add_to_path(request.text)
         return contents_message(contents_of(request))
 
-    def _called(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        request, twice, known = messages.call_request(message)
+    def _called(self, content: Mapping[str, Any]) -> Message:
+        request, twice, known = messages.run_request(content)
         if known is None:
             return messages.outcome_message(attempt(self._target, request, twice))
         return messages.outcome_message(attempt_answer(self._target, request, known))
@@ -128,12 +129,12 @@ def _listen(requests: int, replies: int, inbox: "queue.Queue[Message]") -> None:
             for line in lines:
                 if not line.endswith(b"\n"):
                     break
-                message = unpacked(line)
-                if message.content == messages.WHERE:
+                kind, content = protocol.record(protocol.received(line), messages.REQUESTS)
+                if kind == "where":
                     # In place of the answer that the target does not give: this process is ended after that.
-                    _write(replies, packed(message.number, messages.where_message(_where())))
+                    _write(replies, messages.packed(content["id"], messages.where_message(_where())))
                 else:
-                    inbox.put(message)
+                    inbox.put((kind, content))
         os._exit(0)
     except OSError:
         os._exit(messages.WITHOUT_PIPE)

@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable
 from typing import IO, Any
 
-from nceref.targets.process.wire import WireError
+from nceref.targets import protocol
+from nceref.targets.frameworks.call import Trouble
 
 _PAUSE = 0.1
 """Seconds between two looks at whether the process is still there."""
@@ -47,7 +48,7 @@ class Exchange:
 
         It is awaited for `seconds`. `ended` says whether the process is gone: other processes that it has started may
         hold the pipe open. Raises `TimeoutError` if there is no line in time, `EOFError` if the pipe is closed or the
-        process gone, and `WireError` for a line that is too long.
+        process gone, and `Trouble` for a line that is too long.
         """
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
@@ -106,9 +107,9 @@ class Exchange:
             parts.append(rest)
             size += len(rest)
             if size > self._longest:
-                return WireError(f"prints a line of more than {self._longest:,} bytes")
+                return Trouble(f"prints a line of more than {self._longest:,} bytes", protocol.BROKEN)
             if self._answers.qsize() > _UNREAD:
-                return WireError(f"prints more than {_UNREAD} lines that nobody has called for")
+                return Trouble(f"prints more than {_UNREAD} lines that nobody has called for", protocol.BROKEN)
         if size:
             self._answers.put(b"".join(parts))
         return EOFError()

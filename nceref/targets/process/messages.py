@@ -1,11 +1,13 @@
-"""Messages over the pipe to a target's process, and the checks of everything that comes back.
+"""Lines between the checker and the process of a target of Python, and the checks of everything that comes back.
 
-The parent asks for a target to be loaded or called; the child answers with a target, an outcome or an error. The parent
-takes nothing from an answer that it knows itself, and refuses a field, type, shape, name or size that it has not asked
-for.
+They are those of `protocol`, with what only a function of Python needs: the checker sends ``load``, ``list``, ``run``
+and ``where``; the process answers with ``target``, ``contents``, ``result`` or ``error``, ``where``, or ``refused``,
+which raises an error in the checker. The checker takes nothing from an answer that it knows itself, and refuses a
+field, type, shape, name or size that it has not asked for.
 """
 
 import importlib.util
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
@@ -21,12 +23,18 @@ from nceref.spec import Array, Choice, Labels, Loss, Scalar
 from nceref.targets import protocol
 from nceref.targets.call_expression import expression
 from nceref.targets.frameworks import NAMES
-from nceref.targets.frameworks.call import CallRequest
+from nceref.targets.frameworks.call import CallRequest, Trouble
 from nceref.targets.frameworks.frameworks import framework_of
 from nceref.targets.frameworks.steps import COUNTS
+from nceref.targets.json_answer import answer_of, number_of
+from nceref.targets.plain_data import array_to_json, from_json, to_json
 from nceref.targets.process.module_contents import ModuleContents, ModuleRequest, checked_contents
-from nceref.targets.process.wire import WireError, unpacked
 from nceref.targets.target import LoadRequest, ResolvedTarget
+
+Message = tuple[str, Mapping[str, Any]]
+"""The kind of a line, and its content but for the id."""
+Request = LoadRequest | CallRequest | ModuleRequest
+Answer = ResolvedTarget | Outcome | ModuleContents | NcerefError
 
 TEXT = 4000
 """Characters of one text."""
@@ -34,7 +42,9 @@ HEADER = 1 << 18
 """Bytes of an answer without arrays."""
 NUMBER = 11
 """Bytes of a number of an array, in base64."""
-WHERE = "where"
+REQUESTS = ("load", "list", "run", "where")
+"""Kinds of lines that a child is sent."""
+WHERE: Message = ("where", {})
 """The question to a child that does not answer: where in the code it is."""
 WITHOUT_PIPE = 71
 """Exit code of a child whose pipe is closed at its own end: it cannot say so."""
@@ -43,8 +53,8 @@ _ERRORS: dict[str, type[NcerefError]] = {
     e.__name__: e for e in (InputError, LackingInputError, SignatureError, TargetError, UnavailableError)
 }
 _PARAMETERS: dict[str, type] = {kind.__name__: kind for kind in (Array, Labels, Scalar, Choice)}
-_TROUBLES = ("", "raises", "exits", "wrong-shape", "not-a-number-type")
-"""Troubles that a child reports; the parent itself notices that a child hangs or dies."""
+_TROUBLES = ("raises", "exits", "wrong-shape", "not-a-number-type")
+"""Troubles that a child reports; the checker itself notices that a child hangs or dies."""
 _REMARKS = (
     "prints",
     "modifies-inputs",
@@ -64,87 +74,96 @@ _UNUSED: dict[str, Any] = {
 """Fields of a loss that a target does not use: a child that imports no formula starts in half the time."""
 
 
-def load_message(request: LoadRequest) -> dict[str, Any]:
-    """A request to load a target, as plain data."""
+def packed(id: int, message: Message) -> bytes:
+    """A line with its end."""
+    kind, content = message
+    # ASCII is quicker than what is printable. The id, a random number, is not where a report quotes the line.
+    return json.dumps({kind: {**content, "id": id}}).encode("ascii") + b"\n"
+
+
+def load_message(request: LoadRequest) -> Message:
+    """The request to load a target; raises `InputError` for options that no other process can be sent."""
     loss = request.loss
     parameters = [(type(p).__name__, {f.name: getattr(p, f.name) for f in fields(p)}) for p in loss.parameters]
     described = {"name": loss.name, "parameters": parameters, "variants": loss.variants}
-    return {"text": request.text, "loss": described, "options": request.options, "group": request.group}
+    content = {"text": request.text, "loss": described, "options": request.options, "group": request.group}
+    try:
+        return "load", {"request": to_json(content)}
+    except TypeError as error:
+        msg = f"`init` and settings of a target that is named by text must be plain values: {error}"
+        raise InputError(msg) from error
 
 
-def load_request(message: Mapping[str, Any]) -> LoadRequest:
+def load_request(content: Mapping[str, Any]) -> LoadRequest:
     """The request of `load_message`; its loss has a name and parameters, and computes nothing."""
-    described = message["loss"]
-    parameters = tuple(_PARAMETERS[kind](**given) for kind, given in described["parameters"])
+    given = from_json(content["request"])
+    described = given["loss"]
+    parameters = tuple(_PARAMETERS[kind](**fields) for kind, fields in described["parameters"])
     loss = Loss(name=described["name"], parameters=parameters, variants=described["variants"], **_UNUSED)
-    return LoadRequest(message["text"], loss, message["options"], message["group"])
+    return LoadRequest(given["text"], loss, given["options"], given["group"])
 
 
-def call_message(request: CallRequest, twice: bool, answer: Any) -> dict[str, Any]:
-    """A request to call the target, or to pass on an answer that is known, as plain data."""
-    return {"call": {f.name: getattr(request, f.name) for f in fields(request)}, "twice": twice, "answer": answer}
+def run_message(request: CallRequest, twice: bool, answer: Any) -> Message:
+    """The request to call the target, or to pass on an answer that is known."""
+    given = {f.name: getattr(request, f.name) for f in fields(request)}
+    return "run", {"call": to_json(given), "twice": twice, "answer": to_json(answer)}
 
 
-def call_request(message: Mapping[str, Any]) -> tuple[CallRequest, bool, Any]:
-    """The request, the flag and the known answer that a message of `call_message` holds."""
-    return CallRequest(**message["call"]), message["twice"], message["answer"]
+def run_request(content: Mapping[str, Any]) -> tuple[CallRequest, bool, Any]:
+    """The request, the flag and the known answer of `run_message`."""
+    return CallRequest(**from_json(content["call"])), content["twice"], from_json(content["answer"])
 
 
-def target_message(target: ResolvedTarget) -> dict[str, Any]:
-    """The message with what a child has found out about the target."""
-    return {
-        "kind": "target",
+def list_message(request: ModuleRequest) -> Message:
+    """The request to list a module."""
+    return "list", {"module": request.place, "package": request.package}
+
+
+def target_message(target: ResolvedTarget) -> Message:
+    """The answer with what a child has found out about the target."""
+    return "target", {
         "framework": target.framework,
         "binding": _cut(target.binding),
         "names": dict(target.names),
-        "fixed": {n: np.float64(x) for n, x in target.fixed.items()},
-        "one_value": tuple(target.one_value),
+        "fixed": {n: _written(x) for n, x in target.fixed.items()},
+        "one_value": list(target.one_value),
         "floats": _cut_all(target.floats),
         "has_reduction": target.has_reduction,
-        "constructed": tuple(target.constructed),
+        "constructed": list(target.constructed),
         "parameters": dict(target.parameters),
-        "sizes": {n: tuple(shape) for n, shape in target.sizes.items()},
-        "others": tuple(target.others),
-        "defaults": {n: x if isinstance(x, bool) else np.float64(x) for n, x in target.defaults.items()},
+        "sizes": {n: list(shape) for n, shape in target.sizes.items()},
+        "others": list(target.others),
+        "defaults": {n: x if isinstance(x, bool) else _written(x) for n, x in target.defaults.items()},
         "signature": {n: bool(required) for n, required in target.signature.items()},
     }
 
 
-def outcome_message(outcome: Outcome) -> dict[str, Any]:
-    """The message with the outcome of a call."""
-    return {
-        "kind": "outcome",
-        "value": None if outcome.value is None else np.asarray(outcome.value),
-        "grads": {n: np.asarray(g) for n, g in outcome.grads.items()},
-        "unjudged": _cut_all(outcome.unjudged),
-        "trouble": outcome.trouble,
-        "sentence": _cut(outcome.sentence),
-        "remarks": _cut_all(outcome.remarks),
-    }
+def _written(number: Any) -> str:
+    return protocol.hex_of(number)[0]
 
 
-def where_message(place: str) -> dict[str, Any]:
-    """The message with the place in the code that a target does not return from."""
-    return {"kind": "where", "place": _cut(place)}
+def outcome_message(outcome: Outcome) -> Message:
+    """The answer with the outcome of a call."""
+    remarks = {"remarks": _cut_all(outcome.remarks)}
+    if outcome.trouble:
+        return "error", {"trouble": outcome.trouble, "message": _cut(outcome.sentence), **remarks}
+    grads = {name: array_to_json(grad) for name, grad in outcome.grads.items()}
+    unjudged = _cut_all(outcome.unjudged)
+    return "result", {"value": array_to_json(outcome.value), "grad": grads, "unjudged": unjudged, **remarks}
 
 
-def where(message: Any) -> str:
-    """The place that a message of `where_message` holds; empty for any other message."""
-    try:
-        return _text(message["place"]) if message["kind"] == "where" else ""
-    except (WireError, TypeError, KeyError):
-        return ""
+def where_message(place: str) -> Message:
+    """The answer with the place in the code that a target does not return from."""
+    return "where", {"place": _cut(place)}
 
 
-def error_message(error: NcerefError) -> dict[str, Any]:
-    """The message with an error, which the parent raises in place of the child."""
+def error_message(error: NcerefError) -> Message:
+    """The answer with an error, which the checker raises in place of the child."""
     kind = next(name for name, known in _ERRORS.items() if isinstance(error, known))
-    return {"kind": "error", "name": kind, "sentence": _cut(str(error))}
+    return "refused", {"error": kind, "message": _cut(str(error))}
 
 
-def is_due(
-    error: NcerefError, request: LoadRequest | CallRequest | ModuleRequest, target: ResolvedTarget | None
-) -> bool:
+def is_due(error: NcerefError, request: Request, target: ResolvedTarget | None) -> bool:
     """Whether an error may be the answer: one of usage only where there is something that could be refused.
 
     A target can have its process send anything, and the user is not told that the usage is wrong on its word alone.
@@ -181,12 +200,7 @@ def _is_refused_here(request: LoadRequest) -> bool:
     return False
 
 
-def module_message(request: ModuleRequest) -> dict[str, Any]:
-    """A request to list a module, as plain data."""
-    return {"module": request.place, "package": request.package}
-
-
-def longest(request: LoadRequest | CallRequest | ModuleRequest) -> int:
+def longest(request: Request) -> int:
     """Bytes of the longest answer: the arrays of a call are the value and the gradients by its inputs."""
     if isinstance(request, ModuleRequest):
         return 4 * HEADER
@@ -196,70 +210,62 @@ def longest(request: LoadRequest | CallRequest | ModuleRequest) -> int:
     return HEADER + NUMBER * (_rows(request) + sum(sizes))
 
 
-def answer(
-    line: bytes, number: int, previous: Any, request: LoadRequest | CallRequest | ModuleRequest
-) -> ResolvedTarget | Outcome | ModuleContents | NcerefError:
-    """The answer to the request of that number, out of a line; raises `Trouble` for any other line."""
-    try:
-        message = unpacked(line)
-        protocol.require_id(message.number, number, previous)
-        return checked(message.content, request)
-    except WireError as error:
-        why = f"; {error}" if str(error) else ""
-        # Its number is random, and no part of a report.
-        raise protocol.no_answer(protocol.received(line), '{"message": [NUMBER, {...}]}', why) from error
+def answer(text: str, id: int, previous: Any, request: Request) -> Answer:
+    """The answer to the request of that id, out of a line that anybody may have written.
 
-
-def checked(
-    message: Any, request: LoadRequest | CallRequest | ModuleRequest
-) -> ResolvedTarget | Outcome | ModuleContents | NcerefError:
-    """The answer to a request, out of plain data that anybody may have written.
-
-    Raises `WireError` for anything that is no answer to this request.
+    Raises `Trouble` for a line that is no answer to it.
     """
-    kind = message.get("kind") if isinstance(message, dict) else None
-    if kind == "error":
-        return _error(message)
-    if kind == "target" and isinstance(request, LoadRequest):
-        return _target(message, request)
-    if kind == "outcome" and isinstance(request, CallRequest):
-        return _outcome(message, request)
-    if kind == "contents" and isinstance(request, ModuleRequest):
-        return checked_contents(message)
-    msg = "no such kind of answer"
-    raise WireError(msg)
+    kinds = next(kinds for kind, kinds in _ANSWERS.items() if isinstance(request, kind))
+    kind, content = protocol.record(text, kinds)
+    protocol.require_id(content.get("id"), id, previous)
+    try:
+        checked: Answer = _CHECKED[kind]({name: x for name, x in content.items() if name != "id"}, request)
+        return checked
+    except ValueError as error:
+        why = f"; {error}" if str(error) else ""
+        raise protocol.no_answer(text, f'{{"{kind}": {{...}}}}', why) from error
 
 
-def _error(message: Mapping[str, Any]) -> NcerefError:
-    _require(message, ("name", "sentence"))
-    return _ERRORS[_one_of(message["name"], _ERRORS)](_text(message["sentence"], harmless))
+def where(text: str, id: int) -> str:
+    """The place of an answer of `where_message`; empty for any other line."""
+    try:
+        _, content = protocol.record(text, ["where"])
+        protocol.require_id(content.get("id"), id, None)
+        return _text(content.get("place"))
+    except (Trouble, ValueError):
+        return ""
 
 
-def _target(message: Mapping[str, Any], request: LoadRequest) -> ResolvedTarget:
+def _refused(content: Mapping[str, Any], request: Request) -> NcerefError:
+    _require(content, ("error", "message"))
+    return _ERRORS[_one_of(content["error"], _ERRORS)](_text(content["message"], harmless))
+
+
+def _target(content: Mapping[str, Any], request: LoadRequest) -> ResolvedTarget:
     known = ("framework", "binding", "names", "fixed", "floats", "has_reduction", "constructed", "parameters", "sizes")
-    _require(message, (*known, "one_value", "others", "defaults", "signature"))
+    _require(content, (*known, "one_value", "others", "defaults", "signature"))
     inputs = [p.name for p in request.loss.parameters]
     scalars = [p.name for p in request.loss.parameters if isinstance(p, Scalar)]
     chosen = request.options.get("framework")
-    parameters = _paths(message["parameters"], request)
+    parameters = _paths(content["parameters"], request)
     return ResolvedTarget(
         name=request.text,
-        framework=_one_of(message["framework"], (chosen,) if chosen else NAMES),
+        framework=_one_of(content["framework"], (chosen,) if chosen else NAMES),
         loss=request.loss.name,
-        binding=_text(message["binding"]),
-        names={_text(n): _one_of(x, inputs) for n, x in _mapping(message["names"])},
-        fixed={_one_of(n, scalars): float(_array(x, ())) for n, x in _mapping(message["fixed"])},
-        one_value=tuple(_one_of(n, scalars) for n in _tuple(message["one_value"])),
-        floats=_texts(message["floats"], scalars),
-        has_reduction=_truth(message["has_reduction"]),
-        constructed=tuple(_one_of(n, inputs) for n in _tuple(message["constructed"])),
+        binding=_text(content["binding"]),
+        names={_text(n): _one_of(x, inputs) for n, x in _mapping(content["names"])},
+        fixed={_one_of(n, scalars): number_of(n, x) for n, x in _mapping(content["fixed"])},
+        one_value=tuple(_one_of(n, scalars) for n in _list(content["one_value"])),
+        floats=_texts(content["floats"], scalars),
+        has_reduction=_truth(content["has_reduction"]),
+        constructed=tuple(_one_of(n, inputs) for n in _list(content["constructed"])),
         parameters=parameters,
-        sizes={_one_of(n, parameters): _shape(x) for n, x in _mapping(message["sizes"])},
-        others=tuple(map(_path, _tuple(message["others"]))),
+        sizes={_one_of(n, parameters): _shape(x) for n, x in _mapping(content["sizes"])},
+        others=tuple(map(_path, _list(content["others"]))),
         defaults={
-            _path(n): x if isinstance(x, bool) else float(_array(x, ())) for n, x in _mapping(message["defaults"])
+            _path(n): x if isinstance(x, bool) else number_of("a default", x) for n, x in _mapping(content["defaults"])
         },
-        signature={_path(n): _truth(required) for n, required in _mapping(message["signature"])},
+        signature={_path(n): _truth(required) for n, required in _mapping(content["signature"])},
         text=request.text,
         call=request.options.get("call") or "",
         init=request.options.get("init") or {},
@@ -272,68 +278,40 @@ def _paths(content: Any, request: LoadRequest) -> dict[str, str]:
     held = [p.name for p in request.loss.parameters if isinstance(p, Scalar | Array) and p.name not in unsought]
     paths = {_one_of(n, held): _path(path) for n, path in _mapping(content)}
     if stated.items() - paths.items():
-        raise WireError
+        raise ValueError
     return paths
 
 
-def _path(content: Any) -> str:
-    """The path of a parameter in the form of ``named_parameters``; raises `WireError` for any other text."""
-    if not re.fullmatch(r"\w+(\.\w+)*", path := _text(content)):
-        raise WireError
-    return path
+def _result(content: Mapping[str, Any], request: CallRequest) -> Outcome:
+    _require(content, ("value", "grad", "unjudged", "remarks"))
+    read = answer_of({name: content[name] for name in ("value", "grad")}, request)
+    unjudged = _texts(content["unjudged"], request.differentiable)
+    # A gradient, or the reason why there is none.
+    if read.grads.keys() & unjudged.keys():
+        raise ValueError
+    return Outcome(read.value, read.grads, unjudged, remarks=_texts(content["remarks"], _REMARKS))
 
 
-def _truth(content: Any) -> bool:
-    if not isinstance(content, bool):
-        raise WireError
-    return content
+def _error(content: Mapping[str, Any], request: Request) -> Outcome:
+    _require(content, ("trouble", "message", "remarks"))
+    trouble, sentence = _one_of(content["trouble"], _TROUBLES), _text(content["message"])
+    if not sentence:
+        raise ValueError
+    return Outcome(trouble=trouble, sentence=sentence, remarks=_texts(content["remarks"], _REMARKS))
 
 
-def _tuple(content: Any) -> tuple[Any, ...]:
-    if not isinstance(content, tuple):
-        raise WireError
-    return content
-
-
-def _shape(content: Any) -> tuple[int, ...]:
-    if not all(type(n) is int and 0 <= n < 1 << 62 for n in _tuple(content)):
-        raise WireError
-    return _tuple(content)
-
-
-def _outcome(message: Mapping[str, Any], request: CallRequest) -> Outcome:
-    _require(message, ("value", "grads", "unjudged", "trouble", "sentence", "remarks"))
-    known = request.differentiable
-    value, trouble = message["value"], _one_of(message["trouble"], _TROUBLES)
-    grads = {_one_of(n, known): _array(g, request.shape_of_gradient(n))[()] for n, g in _mapping(message["grads"])}
-    unjudged = _texts(message["unjudged"], known)
-    sentence = _text(message["sentence"])
-    # A number or a trouble, never both; a gradient or the reason why there is none.
-    if bool(trouble) != (value is None) or bool(trouble) != bool(sentence) or (trouble and grads):
-        raise WireError
-    if grads.keys() & unjudged.keys():
-        raise WireError
-    return Outcome(
-        None if value is None else _value(value, request),
-        grads,
-        unjudged,
-        trouble,
-        sentence,
-        _texts(message["remarks"], _REMARKS),
-    )
-
-
-def _value(value: Any, request: CallRequest) -> Any:
-    if request.calls:
-        return _array(value, (request.calls,))
-    if request.reduction != "none":
-        return float(_array(value, ()))
-    if request.shape is not None:
-        return _array(value, request.shape)
-    shape = getattr(value, "shape", ())
-    if not shape or np.size(value) > _rows(request):
-        raise WireError
-    return _array(value, shape)
+_ANSWERS: dict[type, tuple[str, ...]] = {
+    LoadRequest: ("target", "refused"),
+    ModuleRequest: ("contents", "refused"),
+    CallRequest: ("result", "error", "refused"),
+}
+_CHECKED: dict[str, Callable[[Mapping[str, Any], Any], Any]] = {
+    "target": _target,
+    "contents": lambda content, request: checked_contents(content),
+    "result": _result,
+    "error": _error,
+    "refused": _refused,
+}
 
 
 def _rows(request: CallRequest) -> int:
@@ -345,23 +323,48 @@ def _rows(request: CallRequest) -> int:
     return sum(np.size(x) for x in request.inputs.values())
 
 
-def _require(message: Mapping[str, Any], names: Iterable[str]) -> None:
-    if set(message) != {"kind", *names}:
+def _require(content: Mapping[str, Any], names: Iterable[str]) -> None:
+    if set(content) != {*names}:
         msg = "a field is missing, or there is one more"
-        raise WireError(msg)
+        raise ValueError(msg)
 
 
 def _one_of(name: Any, known: Iterable[str]) -> str:
     if not isinstance(name, str) or name not in known:
         msg = "no such name"
-        raise WireError(msg)
+        raise ValueError(msg)
     return name
 
 
-def _mapping(content: Any) -> Iterable[tuple[Any, Any]]:
+def _mapping(content: Any) -> Iterable[tuple[str, Any]]:
     if not isinstance(content, dict):
-        raise WireError
+        raise ValueError
     return content.items()
+
+
+def _list(content: Any) -> list[Any]:
+    if not isinstance(content, list):
+        raise ValueError
+    return content
+
+
+def _path(content: Any) -> str:
+    """The path of a parameter in the form of ``named_parameters``; no other text."""
+    if not re.fullmatch(r"\w+(\.\w+)*", path := _text(content)):
+        raise ValueError
+    return path
+
+
+def _truth(content: Any) -> bool:
+    if not isinstance(content, bool):
+        raise ValueError
+    return content
+
+
+def _shape(content: Any) -> tuple[int, ...]:
+    if not all(type(n) is int and 0 <= n < 1 << 62 for n in _list(content)):
+        raise ValueError
+    return tuple(content)
 
 
 def _texts(content: Any, known: Iterable[str]) -> dict[str, str]:
@@ -373,17 +376,10 @@ def _line(text: str) -> str:
 
 
 def _text(content: Any, made: Callable[[str], str] = _line) -> str:
-    """A text in the form that `made` gives it; raises `WireError` for no text, and for one longer than `TEXT`."""
+    """A text in the form that `made` gives it; no other content, and none longer than `TEXT`."""
     if not isinstance(content, str) or len(content) > TEXT:
-        raise WireError
+        raise ValueError
     return made(content)
-
-
-def _array(content: Any, shape: tuple[int, ...]) -> Any:
-    if not isinstance(content, np.ndarray | np.float64) or content.dtype != np.float64 or content.shape != shape:
-        msg = "another array than the one that was asked for"
-        raise WireError(msg)
-    return content
 
 
 def _cut(text: str) -> str:

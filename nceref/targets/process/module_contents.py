@@ -11,7 +11,6 @@ from typing import Any
 
 from nceref.registry import import_place
 from nceref.targets.arguments import signature_of
-from nceref.targets.process.wire import WireError
 
 MOST, LONGEST = 1000, 200
 """Names of one kind that are listed, and letters of a name."""
@@ -106,33 +105,34 @@ def _needed(kind: type) -> tuple[str, ...]:
     return tuple(n for n, p in parameters if p.default is p.empty and p.kind in positional)
 
 
-def contents_message(contents: ModuleContents) -> dict[str, Any]:
-    """The contents, as plain data."""
-    rows = tuple((each.name, each.home, each.needs) for each in contents.callables)
-    return {"kind": "contents", "callables": rows, "submodules": contents.submodules}
+def contents_message(contents: ModuleContents) -> tuple[str, dict[str, Any]]:
+    """The answer with the contents, a line of `messages`."""
+    rows = [[each.name, each.home, list(each.needs)] for each in contents.callables]
+    return "contents", {"callables": rows, "submodules": list(contents.submodules)}
 
 
-def checked_contents(message: Mapping[str, Any]) -> ModuleContents:
-    """The contents of a message that anybody may have written; raises `WireError` for another one."""
-    if set(message) != {"kind", "callables", "submodules"}:
-        raise WireError
-    rows, modules = (_tuple(message[key]) for key in ("callables", "submodules"))
+def checked_contents(content: Mapping[str, Any]) -> ModuleContents:
+    """The contents in an answer that anybody may have written; raises `ValueError` for another one."""
+    if set(content) != {"callables", "submodules"}:
+        raise ValueError
+    rows, modules = (_list(content[key]) for key in ("callables", "submodules"))
     return ModuleContents(tuple(map(_callable_of, rows)), tuple(_name(m, r"\w[\w-]*") for m in modules))
 
 
 def _callable_of(row: Any) -> NamedCallable:
-    if len(_tuple(row)) != 3 or not isinstance(row[1], str) or len(row[1]) > LONGEST:
-        raise WireError
-    return NamedCallable(_name(row[0]), row[1], tuple(_name(n) for n in _tuple(row[2])))
+    name, home, needs = _list(row)
+    if not isinstance(home, str) or len(home) > LONGEST:
+        raise ValueError
+    return NamedCallable(_name(name), home, tuple(_name(n) for n in _list(needs)))
 
 
-def _tuple(content: Any) -> tuple[Any, ...]:
-    if not isinstance(content, tuple) or len(content) > MOST:
-        raise WireError
+def _list(content: Any) -> list[Any]:
+    if not isinstance(content, list) or len(content) > MOST:
+        raise ValueError
     return content
 
 
 def _name(content: Any, form: str = r"[^\W\d]\w*") -> str:
     if not isinstance(content, str) or len(content) > LONGEST or not re.fullmatch(form, content):
-        raise WireError
+        raise ValueError
     return content

@@ -9,7 +9,7 @@ from nceref.cases.records import Outcome
 from nceref.errors import InputError, TargetError, UnavailableError
 from nceref.targets import attempt
 from nceref.targets.frameworks import frameworks, numpy
-from nceref.targets.process import child_main, messages, wire
+from nceref.targets.process import child_main, messages
 
 
 def _raises(error):
@@ -20,7 +20,7 @@ def _raises(error):
 
 
 def _error(name, sentence="`loss` is wrong"):
-    return {"kind": "error", "name": name, "sentence": sentence}
+    return "refused", {"error": name, "message": sentence}
 
 
 def format_is_refused(x, y):
@@ -64,17 +64,18 @@ def messages_are_of_another_signature(x, y):
 
 
 def answers_are_errors(x, y):
-    child_main.Answers.__call__ = lambda self, message: _error("InputError")
+    child_main.Answers.__call__ = lambda self, kind, content: _error("InputError")
     return right(x, y)
 
 
 def replies_are_errors(x, y):
-    child_main._reply = lambda answers, message: _error("InputError", "\x1b[2J\ud800")
+    child_main._reply = lambda answers, kind, content: _error("InputError", "\x1b[2J\ud800")
     return right(x, y)
 
 
 def lines_are_errors(x, y):
-    child_main.packed = lambda number, content: wire.packed(number, _error("InputError"))
+    packed = messages.packed
+    messages.packed = lambda number, message: packed(number, _error("InputError"))
     return right(x, y)
 
 
@@ -94,15 +95,15 @@ def _into_the_pipe(made):
     frame = sys._getframe()
     while "inbox" not in frame.f_locals:
         frame = frame.f_back
-    child_main._write(frame.f_locals["replies"], made(frame.f_locals["message"].number))
+    child_main._write(frame.f_locals["replies"], made(frame.f_locals["content"]["id"]))
 
 
 def _answer(number, x, y):
-    return wire.packed(number, messages.outcome_message(Outcome(right(x, y)[0])))
+    return messages.packed(number, messages.outcome_message(Outcome(right(x, y)[0])))
 
 
 def error_into_the_pipe(x, y):
-    _into_the_pipe(lambda number: wire.packed(number, _error("InputError")))
+    _into_the_pipe(lambda number: messages.packed(number, _error("InputError")))
     return right(x, y)
 
 

@@ -10,8 +10,7 @@ from answer import right
 
 from nceref.cases.records import Outcome
 from nceref.targets.process import child_main
-from nceref.targets.process.messages import outcome_message
-from nceref.targets.process.wire import packed
+from nceref.targets.process.messages import outcome_message, packed
 
 
 def escape_sequences(x, y):

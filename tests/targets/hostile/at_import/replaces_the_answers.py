@@ -1,6 +1,6 @@
 from nceref.targets.process import messages
 
-messages.target_message = lambda target: {"kind": "error", "name": "UnavailableError", "sentence": "pip install x"}
+messages.target_message = lambda target: ("refused", {"error": "UnavailableError", "message": "pip install x"})
 
 
 def f(x, y):
