@@ -13,7 +13,7 @@ from benchmarks.clock import fresh
 from benchmarks.machine import installed, rates
 from benchmarks.memory import extra
 from benchmarks.speed import row, sample
-from benchmarks.startup import CHECKED, LOSS, timed, warm
+from benchmarks.startup import CHECKED, LOSS, process_per_call, timed, warm
 from nceref.output.terminal import overwrite
 
 RANGES = Path(__file__).with_name("ratios.json")
@@ -41,6 +41,7 @@ def measured(threads: int = 1) -> dict[str, float]:
     out["import nceref / import numpy"] = seconds["nceref"] / seconds["numpy"]
     out["cold verify / import numpy"] = seconds["verify"] / seconds["numpy"]
     out["warm verify / cold verify"] = fresh(warm) / seconds["verify"]
+    out["call in a process / call in this one"] = fresh(process_per_call)
     overwrite("")
     return out
 

@@ -6,6 +6,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks.clock import ROOT, OnProgress, spread
 
 ROUNDS = 15
@@ -51,3 +53,22 @@ def warm() -> float:
     start = time.perf_counter()
     verify(CHECKED, LOSS)
     return time.perf_counter() - start
+
+
+def process_per_call(calls: int = 200) -> float:
+    """Time of a call of a target in a process of its own, in units of one in this process; on 256 rows."""
+    from nceref.cases.corpus.corpus import evaluate
+    from nceref.losses import get_loss
+    from nceref.targets.runner import in_child, in_process
+
+    loss = get_loss(LOSS).declaration
+    queries, keys = np.random.default_rng(0).normal(size=(2, 256, 64))
+    probe = evaluate(loss, {"queries": queries, "keys": keys, "temperature": 0.1})
+    seconds: dict[str, list[float]] = {"there": [], "here": []}
+    with in_child(CHECKED, loss) as there, in_process(CHECKED, loss) as here:
+        for _ in range(calls):
+            for name, run in (("there", there), ("here", here)):
+                start = time.perf_counter()
+                run(probe)
+                seconds[name].append(time.perf_counter() - start)
+    return spread(seconds["there"])["median"] / spread(seconds["here"])["median"]
