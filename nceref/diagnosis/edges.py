@@ -24,7 +24,7 @@ NEAR = 0.03
 _STEP, _STEPS, _CLOSE = 2.0, 12, 1.01
 _SAFE = 0.9
 """Share of the range within which a value must be right."""
-_OVER, _UNDER = ("largest", "masked", "least"), ("row", "below", "spread", "under", "deepest", "drop")
+_OVER, _UNDER = ("largest", "masked", "positive", "least"), ("row", "below", "spread", "under", "deepest", "drop")
 """Exponents of a case that overflow, and those of which minus the number underflows; the simplest program first."""
 
 

@@ -37,6 +37,8 @@ class CaseExponents:
     below, under : float
         By how much positives lie below the largest logit of all rows, and of the own row with the masked ones, in the
         worst row, to within the logarithm of the number of candidates.
+    positive : float
+        The largest logit of a positive.
     """
 
     largest: float
@@ -48,6 +50,7 @@ class CaseExponents:
     spread: float = 0.0
     below: float = 0.0
     under: float = 0.0
+    positive: float = -math.inf
 
     @property
     def least(self) -> float:
@@ -69,6 +72,7 @@ def exponents(probe: Probe) -> CaseExponents:
     if not is_softmax(probe):
         blocks = _signed(blocks, plan)
     tops = [high.max(axis=1) for _, high, _ in blocks]
+    positives = roles(plan, "positive")
     drop = max(float(np.max(s.max(axis=1) - top, initial=0.0, where=top > -np.inf)) for (s, _, _), top in
                zip(blocks, tops, strict=True))  # fmt: skip
     reduction = "none" if probe.loss.has_rows else "mean"
@@ -82,6 +86,7 @@ def exponents(probe: Probe) -> CaseExponents:
         max(float(np.max(-top, initial=0.0, where=top > -np.inf)) for top in tops),
         max(float(np.max(top.max() - top, initial=0.0, where=top > -np.inf)) for top in tops),
         *_below(np.concatenate(tops), np.concatenate([s.max(axis=1) for s, *_ in blocks]), np.ravel(rows)),
+        max(float(np.max(s, where=part, initial=-np.inf)) for (s, *_), part in zip(blocks, positives, strict=False)),
     )
 
 
@@ -251,5 +256,6 @@ REACHED = {
     "below": "positives lie below the largest logit of all rows by up to",
     "under": "positives lie below the largest logit of the row, the masked ones included, by up to",
     "least": "minus the logits reach",
+    "positive": "logits of positives reach",
 }
 """What left the range, by attribute of `CaseExponents`."""

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from diagnosis.altered_losses import right
 
+from mutants.bug import logsumexp, unit
 from mutants.bug import stop as real
-from mutants.bug import unit
 from nceref import get_loss
 from nceref.cases.corpus.corpus import corpus
 from nceref.cases.records import Observation, Outcome
@@ -21,6 +21,13 @@ def logits(queries, keys, temperature):
 def bare(queries, keys, temperature):
     mass = np.exp(logits(queries, keys, temperature))
     return np.mean(np.log(np.sum(mass, axis=1)) - np.log(np.diagonal(mass)))
+
+
+def bare_positives(queries, keys, temperature):
+    s = logits(queries, keys, temperature)
+    own = np.diagonal(s)
+    above = np.where(own.real > 0, own, 0)
+    return np.mean(logsumexp(s) - np.log(np.exp(above)) - (own - above))
 
 
 def one_maximum(queries, keys, temperature):
@@ -51,6 +58,7 @@ def value(target, probe):
     ("target", "id", "words"),
     [
         (bare, "exp-overflows", "logits reach 7"),
+        (bare_positives, "exp-overflows", "logits of positives reach 7"),
         (one_maximum, "exp-underflows", "positives lie below the largest logit of all rows by up to 74"),
         (always_nan, "value-not-finite", "the value is NaN on all 28 cases"),
         (nan_below, "value-not-finite", "it begins between temperature 0.0033"),
