@@ -27,7 +27,7 @@ Structure = tuple[Option, ...]
 NOT_STRUCTURE = frozenset({"reduction", "gradient", "gradient-factor", "factor", "offset"})
 MOST = 3
 """Explanations that are returned."""
-SURPRISE = {0: 0.0, 1: 8.0, 2: 14.0, 3: 20.0}
+SURPRISE = {0: 0.0, 1: 8.0, 2: 14.0, 3: 20.0, 4: 26.0}
 """Bits by which a fit must be surprising, by the number of conventions: there are 2^8 single ones, 2^14 pairs."""
 BITS_OF_TWO = 10.0
 """Bits that the case that says most must have for two conventions at once to be looked for."""
@@ -190,7 +190,8 @@ def _candidate_sets(analyses: list[CaseAnalysis], same: CaseAnalysis) -> Iterato
     # Solving takes some hundred evaluations for each scalar.
     yield [(option,) for option in solved(analyses)]
     if several:
-        yield _fitting(both, _threes(_telling(analyses[:_COMPARED], structural)), [], factors)
+        threes = _threes(_telling(analyses[:_COMPARED], structural))
+        yield _fitting(both, [], threes, [None, *factors])
         outside: list[Structure] = [(o,) for o in (*reductions, *factors)]
         outside += product(reductions, (f for f in factors if f.axis == "factor"))
         known: dict[Any, Any] = {}
@@ -229,9 +230,9 @@ def _fitting(
     cases: tuple[CaseAnalysis, CaseAnalysis],
     plain: list[Structure],
     outer: list[Structure],
-    factors: list[Option],
+    factors: Sequence[Option | None],
 ) -> list[Structure]:
-    """The structures that fit the first of two cases: `plain` as they are, `outer` with a factor or an offset.
+    """The structures that fit the first of two cases: `plain` as they are, `outer` with a factor or an offset, or None.
 
     The second is the same for most targets, so that what the variants are there is known: those that do not fit it,
     and would be dropped for that later, are not computed on the first.

@@ -6,7 +6,7 @@ import pytest
 from diagnosis.altered_losses import altered, observed, right, slopes, times, towers, two_views, views
 from slow import partly_slow
 
-from mutants.bug import bugs, unit
+from mutants.bug import bugs, gradient_programs, unit
 from mutants.bug import stop as real
 from nceref import get_loss
 from nceref.cases.corpus.corpus import corpus, evaluate
@@ -218,6 +218,17 @@ def test_the_search_is_bounded_where_nothing_fits(monkeypatch):
     assert explanations(altered("siglip", lambda probe, value, grads: (value**1.3, {}), every=1)) == ()
     # Without a limit to sets of three it would be 14,833.
     assert 1000 < count < 14000
+
+
+def test_three_conventions_may_have_a_factor_as_well():
+    observations = catalogue.observed(gradient_programs()["supcon-out-own-row-positive-rescaled"], every=3)
+    (found, *_) = explanations(observations)
+    assert found.ids == (
+        "rows-not-normalized",
+        "self-contrast-kept",
+        "self-counted-as-positive",
+        "outer-factor-temperature-over-base",
+    )
 
 
 def test_what_is_read_predicts_what_was_observed_once_it_is_intended():
