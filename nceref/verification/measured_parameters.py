@@ -1,21 +1,22 @@
 """Measurement of parameters that a module holds in place of inputs: by which function its value is the reference's."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from nceref.cases.corpus.corpus import designed_inputs, evaluate
 from nceref.cases.corpus.resizing import MOST_FEATURES, MOST_ROWS, Resizing
 from nceref.cases.parametrization import PARAMETRIZATIONS, candidates
-from nceref.cases.records import Probe
+from nceref.cases.records import Observation, Probe
 from nceref.errors import TargetError
 from nceref.spec import Array, Parameter, Scalar
 from nceref.tolerance.implementation import FORMATS
 from nceref.verification.request import Request
+from nceref.verification.trials import Trial, trial_of
 
 _FACTORS = (0.5, 2.0, 1.5)
 """Factors of a scalar: a single value may be a fixed point of two functions."""
@@ -68,18 +69,21 @@ def measure_forms(request: Request, run: Any) -> tuple[dict[str, str], dict[str,
     if not arrays and all(len(names) == 1 for names in choices.values()):
         return {name: names[0] for name, names in choices.items()}, {}
     finest = min(request.dtypes, key=lambda name: FORMATS[name].storage.u)
-    runs: list[dict[str, str]] = []
+    runs: list[Trial] = []
     trouble = ""
     # Bounds of 16 bits tell too little apart, and a module may have numbers of its own in float32.
     for dtype in dict.fromkeys((finest, "float64", "float32")):
-        fitting, others, sentence = _sorted_out(request, run, choices, dtype)
+        trials = _trials(request, run, choices, dtype)
+        ran = [trial for trial in trials if not trial.trouble]
+        # A loss with another factor, or a constant beside it, is told apart from one with another temperature.
+        fitting = [trial for trial in ran if trial.right] or [trial for trial in ran if _is_parallel(trial)]
         if len(fitting) == 1:
-            return fitting[0], {}
-        runs, trouble = runs or [*fitting, *others], trouble or sentence
+            return dict(fitting[0].options), {}
+        runs, trouble = runs or [*fitting, *ran], trouble or next((t.reason for t in trials if t.trouble), "")
     if not runs and arrays:
         raise TargetError(_refused(request, run, trouble))
     # Without trouble at least: an array in one of its two orders. Where all is trouble, the run itself says so.
-    forms = runs[0] if runs else {name: names[0] for name, names in choices.items()}
+    forms = runs[0].options if runs else {name: names[0] for name, names in choices.items()}
     scalars = [p.name for p in held if isinstance(p, Scalar) and len(choices[p.name]) > 1] if runs else []
     unknown = {name: run.target.parameters[name] for name in scalars}
     if request.param.keys() & unknown.keys():
@@ -87,23 +91,20 @@ def measure_forms(request: Request, run: Any) -> tuple[dict[str, str], dict[str,
     return {n: form for n, form in forms.items() if n not in unknown}, unknown
 
 
-Forms = dict[str, str]
-
-
-def _sorted_out(
-    request: Request, run: Any, choices: Mapping[str, Sequence[str]], dtype: str
-) -> tuple[list[Forms], list[Forms], str]:
-    """The parametrizations that fit, others that can be called at least, and the first trouble."""
-    probes = _probes(request, run, choices, dtype)
-    verdicts: dict[str, list[Forms]] = {}
-    trouble = ""
+def _trials(request: Request, run: Any, choices: Mapping[str, Sequence[str]], dtype: str) -> list[Trial]:
+    """The trials of all parametrizations; most are told apart by two cases."""
+    probes, trials = _probes(request, run, choices, dtype), []
     for combination in product(*choices.values()):
         forms = dict(zip(choices, combination, strict=True))
-        verdict, sentence = _verdict(run, forms, probes)
-        verdicts.setdefault(verdict, []).append(forms)
-        trouble = trouble or sentence
-    # A loss with another factor, or a constant beside it, is told apart from one with another temperature.
-    return verdicts.get("right") or verdicts.get("parallel") or [], verdicts.get("wrong", []), trouble
+        run.forms.clear()
+        run.forms.update(forms)
+        trials.append(trial_of(request.loss.name, forms, run, probes, _has_one_change))
+    return trials
+
+
+def _is_parallel(trial: Trial) -> bool:
+    """Whether the target is the reference times a factor, or with a constant beside it, seen on more than two cases."""
+    return len(trial.observations) > 2 and _has_one_change(trial.observations)
 
 
 def unmeasured(request: Request, unknown: Mapping[str, str]) -> str:
@@ -123,49 +124,18 @@ def _choices(request: Request, parameter: Parameter) -> tuple[str, ...]:
     return (stated,) if stated else candidates(parameter)
 
 
-def _verdict(run: Any, forms: Forms, probes: Iterable[Probe]) -> tuple[str, str]:
-    """The relation of the target's values to the reference's under some parametrizations; for ``trouble``, the reason.
-
-    It is ``right``, ``parallel`` (the reference times a factor, or with a constant beside it, the same for all), or
-    ``wrong``.
-    """
-    run.forms.clear()
-    run.forms.update(forms)
-    pairs: list[Pair] = []
-    for probe in probes:
-        if (outcome := run(probe)).trouble:
-            return "trouble", outcome.sentence
-        assert probe.bounds is not None
-        pairs.append(Pair(*(float(np.sum(x)) for x in (outcome.value, probe.value, _ROOM * probe.bounds.value))))
-        # Most functions are told apart by two cases.
-        if not _parallel(pairs):
-            return "wrong", ""
-    right = all(abs(pair.theirs - pair.reference) <= pair.bound for pair in pairs)
-    return "right" if pairs and right else "parallel" if len(pairs) > 2 else "wrong", ""
-
-
-class Pair(NamedTuple):
-    """The value of the target and of the reference, and how far they may be apart."""
-
-    theirs: float
-    reference: float
-    bound: float
-
-
-def _parallel(pairs: Sequence[Pair]) -> bool:
-    """Whether one factor, or one constant, leads from the reference to the target in all pairs."""
-    first = pairs[0]
-    ratio = first.theirs / first.reference if first.reference else np.nan
-    shift = first.theirs - first.reference
-    return all(np.isfinite(pair.theirs) for pair in pairs) and (
-        all(abs(p.theirs - ratio * p.reference) <= 2 * abs(ratio) * (p.bound + _scaled(first, p)) for p in pairs)
-        or all(abs(p.theirs - p.reference - shift) <= 2 * (p.bound + first.bound) for p in pairs)
-    )
-
-
-def _scaled(first: Pair, other: Pair) -> float:
-    """Change of another value by the rounding of the ratio."""
-    return first.bound * abs(other.reference / first.reference) if first.reference else np.nan
+def _has_one_change(observations: Sequence[Observation]) -> bool:
+    """Whether one factor, or one constant, leads from the reference to the target in all cases."""
+    values = [(o.outcome.value, o.probe.value, o.probe.bounds.value) for o in observations if o.probe.bounds]
+    theirs, reference, bounds = np.array([[np.sum(x) for x in each] for each in values], dtype=np.float64).T
+    shifts = theirs - reference
+    with np.errstate(all="ignore"):
+        ratio = theirs[0] / reference[0]
+        # The rounding of the ratio changes another value as well.
+        rounding = bounds + bounds[0] * abs(reference / reference[0])
+        by_factor = abs(theirs - ratio * reference) <= 2 * abs(ratio) * rounding
+    by_constant = abs(shifts - shifts[0]) <= 2 * (bounds + bounds[0])
+    return bool(np.all(np.isfinite(theirs)) and (np.all(by_factor) or np.all(by_constant)))
 
 
 def _probes(request: Request, run: Any, names: Collection[str], dtype: str) -> list[Probe]:
@@ -182,8 +152,8 @@ def _probes(request: Request, run: Any, names: Collection[str], dtype: str) -> l
 
     def probe_of(inputs: Mapping[str, Any], factor: float) -> Probe:
         moved = {n: factor * x if n in names and isinstance(x, float) else x for n, x in inputs.items()}
-        answered = evaluate(request.loss, moved, dtype, request.reduction, request.algorithm)
-        return request.answered(answered)
+        probe = request.answered(evaluate(request.loss, moved, dtype, request.reduction, request.algorithm))
+        return replace(probe, bounds=probe.bounds and replace(probe.bounds, value=_ROOM * probe.bounds.value))
 
     first = next((probe for _, inputs in cases if not (probe := probe_of(inputs, 1.0)).skip), None)
     rest = [] if first is None else [probe_of(first.inputs, factor) for factor in _FACTORS]

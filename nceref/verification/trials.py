@@ -28,16 +28,6 @@ _ENDS_ALL = frozenset({"hangs", "dies", "exits"})
 """Troubles of a call that the others most likely share, each for a timeout or for a process."""
 
 
-def answers_of(run: Callable[[Probe], Any], probes: Iterable[Probe], whole: bool = True) -> tuple[Observation, ...]:
-    """The answers on cases, up to the first without a number, or with `whole` false up to the first that is wrong."""
-    observed: list[Observation] = []
-    for probe in probes:
-        observed.append(Observation(probe, run(probe)))
-        if observed[-1].outcome.trouble or not (whole or _is_right(observed[-1])):
-            break
-    return tuple(observed)
-
-
 def _is_right(observation: Observation) -> bool:
     return all(r.status == "pass" for r in judge(observation) if r.quantity.startswith("value"))
 
@@ -123,6 +113,22 @@ def how_called(options: Mapping[str, Any]) -> str:
     return " ".join(words.format(options[name]) for name, words in WAYS.items() if options.get(name))
 
 
+def trial_of(
+    loss: str,
+    options: Mapping[str, Any],
+    run: Callable[[Probe], Any],
+    probes: Iterable[Probe],
+    goes_on: Callable[[Sequence[Observation]], bool],
+) -> Trial:
+    """The trial of a target that is ready to run, up to the first case without a number, or as long as it goes on."""
+    observed: list[Observation] = []
+    for probe in probes:
+        observed.append(Observation(probe, run(probe)))
+        if observed[-1].outcome.trouble or not goes_on(observed):
+            break
+    return Trial(loss, options, tuple(observed), observed[-1].outcome.sentence if observed else "")
+
+
 @dataclass(frozen=True, eq=False)
 class Trials:
     """A target that is tried in several ways, counted in calls.
@@ -141,14 +147,16 @@ class Trials:
         """
         try:
             with np.errstate(**ORDINARY), self.begin(loss, **options) as (run, probes):
-                observations = answers_of(self.search.target(run), [p for p in probes if not p.skip][:CASES], whole)
+                cases = [p for p in probes if not p.skip][:CASES]
+                return trial_of(
+                    loss, options, self.search.target(run), cases, lambda observed: whole or _is_right(observed[-1])
+                )
         # Also for a setting that the loss does not have.
         except (InputError, TargetError, UnavailableError) as error:
             # A package that a call names; another one is one that the user asked for.
             if isinstance(error, UnavailableError) and not options.get("call"):
                 raise
             return Trial(loss, options, reason=str(error))
-        return Trial(loss, options, observations, observations[-1].outcome.sentence if observations else "")
 
     def signature(self, loss: str, inputs: Iterable[str], **options: Any) -> Mapping[str, bool] | None:
         """The target's parameters, as `ResolvedTarget` has them; None where it cannot be loaded as this loss.
