@@ -18,7 +18,7 @@ from nceref.targets.runner import child_runner
 from nceref.targets.search import Search
 from nceref.verification.request import Request
 from nceref.verification.target_run import begun
-from nceref.verification.trials import CALLED, Trial, Trials, nearest
+from nceref.verification.trials import CALLED, Trial, Trials, until_ended, until_right
 
 MOST = 150
 """Calls that are tried: each is a few milliseconds, and the target has failed already."""
@@ -62,7 +62,8 @@ def adapted(request: Request, search: Search, child: Any = None) -> str:
             child = child_runner(None, request.device, SHORT, LOADING, request.isolate)
             stack.callback(child.stop)
         trials = Trials(lambda loss, **options: begun(replace(own, **options), child, search), search)
-        best = nearest(calls(trials, request.loss, request.settings, request.framework))
+        tried = until_right(until_ended(calls(trials, request.loss, request.settings, request.framework)))
+        best = max(tried, key=lambda trial: trial.reached, default=None)
         return best.words if best is not None else ""
 
 

@@ -24,7 +24,7 @@ from nceref.verification.options import BY_NAME
 from nceref.verification.report import Report
 from nceref.verification.request import request_of
 from nceref.verification.target_run import begun
-from nceref.verification.trials import CALLED, Trial, Trials, until_ended
+from nceref.verification.trials import CALLED, Trial, Trials, until_ended, until_right
 from nceref.verification.verifier import verify_with
 
 SUITE = "quick"
@@ -135,10 +135,7 @@ class LossSearch:
         for first in plain:
             if not first.ran:
                 given, loss = first.options, all_losses()[first.loss].declaration
-                for trial in calls(self.trials, loss, given, framework, known, **given):
-                    yield trial
-                    if trial.right:
-                        break
+                yield from until_right(calls(self.trials, loss, given, framework, known, **given))
 
     @property
     def signature(self) -> Mapping[str, bool]:

@@ -182,12 +182,9 @@ def until_ended(trials: Iterable[Trial]) -> Iterator[Trial]:
         return
 
 
-def nearest(trials: Iterable[Trial]) -> Trial | None:
-    """The first that is right, or else the first of those that came farthest; None without any."""
-    best = None
-    for trial in until_ended(trials):
-        if best is None or trial.reached > best.reached:
-            best = trial
+def until_right(trials: Iterable[Trial]) -> Iterator[Trial]:
+    """Trials up to the first that is right."""
+    for trial in trials:
+        yield trial
         if trial.right:
-            break
-    return best
+            return
