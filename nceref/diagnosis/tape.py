@@ -7,7 +7,6 @@ constant. No loss, bound or proof uses it: it differentiates what somebody else 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import count
 from typing import Any
 
@@ -119,8 +118,10 @@ def edge(x: Any, *names: str, where: Array = None, passes: float = 1.0) -> Any:
 
     `names`: empty ones are none. `where`: the entries that the factor is for. `passes`: the factor otherwise.
     """
-    names = tuple(filter(None, names))
-    return Variable(x.value, [(x, _same)], _Edge(names, where, passes)) if isinstance(x, Variable) and names else x
+    # Most calls are of constants.
+    if not isinstance(x, Variable) or not (names := tuple(filter(None, names))):
+        return x
+    return Variable(x.value, [(x, _same)], _Edge(names, where, passes))
 
 
 def edges(x: Any, parts: Callable[[], Mapping[str, Array]], name: str) -> Any:
@@ -224,21 +225,27 @@ def _recorded(value: Array, inputs: Sequence[Any], pulls: Sequence[Pull]) -> Any
     return recorded(value, list(zip(inputs, pulls, strict=True)))
 
 
-def _elementwise(derivative: Callable[..., Array], y: Array, values: Sequence[Array], x: Array) -> Pull:
+def _elementwise(derivative: Callable[..., Array] | float, y: Array, values: Sequence[Array], x: Array) -> Pull:
     shape = np.shape(x)
-    # The same for every gradient that passes, and there are thousands.
-    known = cache(lambda: derivative(y, *values))
+    if isinstance(derivative, float):
+        return lambda g: _summed_to(np.multiply(derivative, g), shape)
+    known: Array = None
 
     def pull(g: Array) -> Array:
+        nonlocal known
+        # The same for every gradient that passes, and there are thousands.
+        known = derivative(y, *values) if known is None else known
         # Where nothing arrives nothing goes on, also where the derivative is infinite: a masked entry.
-        passed = np.where(g == 0, 0.0, g * known())
-        return passed if passed.shape == shape else _summed_to(passed, shape)
+        passed = np.where(g == 0, 0.0, g * known)
+        return _summed_to(passed, shape)
 
     return pull
 
 
 def _summed_to(g: Array, shape: tuple[int, ...]) -> Array:
     """A gradient of an array that was broadcast, as that of the array itself."""
+    if g.shape == shape:
+        return g
     g = np.sum(g, axis=tuple(range(g.ndim - len(shape)))) if g.ndim > len(shape) else g
     stretched = tuple(k for k, size in enumerate(shape) if size != g.shape[k])
     return np.sum(g, axis=stretched, keepdims=True) if stretched else g
@@ -248,24 +255,27 @@ _DECIDING = frozenset({
     np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal, np.isfinite, np.isnan,
 })  # fmt: skip
 """What answers yes or no, and has no derivative."""
-_DERIVATIVES: Mapping[Any, tuple[Callable[..., Array], ...]] = {
-    np.add: (lambda y, a, b: 1.0, lambda y, a, b: 1.0),
-    np.subtract: (lambda y, a, b: 1.0, lambda y, a, b: -1.0),
+_DERIVATIVES: Mapping[Any, tuple[Callable[..., Array] | float, ...]] = {
+    np.add: (1.0, 1.0),
+    np.subtract: (1.0, -1.0),
     np.multiply: (lambda y, a, b: b, lambda y, a, b: a),
     np.divide: (lambda y, a, b: 1 / b, lambda y, a, b: -y / b),
     np.power: (lambda y, a, b: b * a ** (b - 1), lambda y, a, b: y * np.log(a)),
-    np.negative: (lambda y, a: -1.0,),
+    np.negative: (-1.0,),
     np.exp: (lambda y, a: y,),
     np.log: (lambda y, a: 1 / a,),
     np.log1p: (lambda y, a: 1 / (1 + a),),
     np.sqrt: (lambda y, a: 0.5 / y,),
 }
-"""By operation, its derivatives by each argument, from the result and the arguments."""
+"""By operation, its derivatives by each argument, from the result and the arguments, or one number for all entries."""
 
 
 def _sum(x: Variable, axis: Any = None, keepdims: bool = False) -> Any:
     def pull(g: Array) -> Array:
-        return np.broadcast_to(g if keepdims or axis is None else np.expand_dims(g, axis), x.shape)
+        # Much quicker than a view, as arrays are small.
+        whole = np.empty(x.shape)
+        whole[...] = g if keepdims or axis is None else np.expand_dims(g, axis)
+        return whole
 
     return recorded(np.sum(x.value, axis=axis, keepdims=keepdims), [(x, pull)])
 
