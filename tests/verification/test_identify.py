@@ -84,20 +84,30 @@ def test_what_is_right_in_part_is_that_loss_and_a_constant_is_none():
 STACKED = "f(np.stack([queries, keys], 1), temperature=temperature)"
 
 
+def stacked(views, temperature, factor=1.0):
+    if views.ndim < 3:
+        raise ValueError
+    return factor * plain.info_nce(views[:, 0], views[:, 1], temperature)
+
+
 @pytest.mark.usefixtures("few_losses")
 @pytest.mark.parametrize(("factor", "answer"), [(1, "info_nce"), (0.5, "info_nce with outer-factor-half")])
 def test_where_no_loss_is_called_so_other_calls_are_tried(factor, answer):
-    def stacked(views, temperature):
-        if views.ndim < 3:
-            raise ValueError
-        return factor * plain.info_nce(views[:, 0], views[:, 1], temperature)
-
-    found = identify.candidates(stacked)
+    found = identify.candidates(lambda views, temperature: stacked(views, temperature, factor))
     assert identify.record(found[0])["call"] == STACKED
     page = identify.page_of("my.py:stacked", found, "nceref verify my.py:stacked").text()
     assert page.startswith(f"my.py:stacked: it is {answer}\n")
     assert f'it is called so:\n  --call "{STACKED}"' in page
     assert (f'--loss info_nce --call "{STACKED}"' in page) == (factor != 1)
+
+
+@pytest.mark.usefixtures("few_losses")
+def test_a_call_ends_at_the_first_wrong_case_and_those_of_a_loss_at_the_first_right_call():
+    search = loss_search.LossSearch(lambda views, temperature: stacked(views, temperature))
+    trials = list(search.with_calls(list(search.as_declared())))
+    assert [trial.right for trial in trials if trial.loss == "info_nce"][-2:] == [False, True]
+    wrong = [trial for trial in trials if trial.ran and not trial.right]
+    assert {len(trial.observations) for trial in wrong} == {1}
 
 
 @pytest.mark.usefixtures("few_losses")
