@@ -108,7 +108,8 @@ def test_a_column_has_room_for_the_rounding_of_its_own_probabilities(seed):
 
 
 def probe_of(name, id, dtype="float64", **more):
-    return next(p for p in corpus(get_loss(name).declaration, {}, suite="quick", dtype=dtype, **more) if p.id == id)
+    (probe,) = corpus(get_loss(name).declaration, {}, suite="quick", dtype=dtype, only=(id,), **more)
+    return probe
 
 
 @sweep("smoothing", [1 - 2.0**-k for k in (7, 10, 13, 15)])

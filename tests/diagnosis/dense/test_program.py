@@ -27,7 +27,8 @@ def test_program_and_dense_form_agree_on_every_convention_that_both_have(name, r
     program, dense = program_form(loss), forms.form_of(loss)
     assert set(program.conventions) <= set(dense.conventions)
     # Its temperature leaves every scale below the range of floats.
-    probe = corpus(loss, loss.variants[0], suite="quick", reduction=reduction if loss.has_rows else "mean")[0]
+    reduction = reduction if loss.has_rows else "mean"
+    (probe,) = corpus(loss, loss.variants[0], suite="quick", reduction=reduction, most=1)
     inputs = forms.prepared(probe)
     outer = (lambda given: 3.0 * given["temperature"]) if "temperature" in inputs else None
     for option in [None, *options(program.conventions, most=2)]:
@@ -45,7 +46,7 @@ def test_program_and_dense_form_agree_on_every_convention_that_both_have(name, r
 
 def test_what_is_ignored_has_no_gradient_and_what_leaves_the_range_is_no_number():
     loss = get_loss("nt_xent").declaration
-    probe = corpus(loss, {}, suite="quick")[0]
+    (probe,) = corpus(loss, {}, suite="quick", most=1)
     program, inputs = program_form(loss), forms.prepared(probe)
     ignored = {"scalar-ignored": ("temperature", 0.5)}
     found = forms.gradients(program, inputs, ignored, ("temperature", "z1"))
