@@ -138,6 +138,7 @@ def module(**shapes):
     [
         ("siglip", {"t_prime": (), "b": (1,)}, {}, CLIP_NAMES, {"logit_scale": "t_prime", "logit_bias": "b"}),
         ("siglip", {"x": (), "y": ()}, {}, CLIP_NAMES, {}),
+        ("siglip", {"alpha": (), "bias": ()}, {}, CLIP_NAMES, {"logit_scale": "alpha", "logit_bias": "bias"}),
         ("siglip", {"x": (), "b": ()}, {"logit_scale": "b"}, CLIP_NAMES, {"logit_scale": "b", "logit_bias": "x"}),
         ("info_nce", {"tau": (5,)}, {}, ("temperature",), {}),
         ("info_nce", {"a__tau": (), "b__tau": ()}, {}, ("temperature",), {}),
