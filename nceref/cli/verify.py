@@ -253,6 +253,6 @@ def _audit(context: click.Context, given: dict[str, Any]) -> int:
             on_progress=on_progress,
         )
     makers = {"json": lambda: json_text(audit.record(rows)), "html": lambda: audit_page.html(rows),
-              "markdown": lambda: audit_page.markdown(rows, given["suite"])}  # fmt: skip
+              "markdown": lambda: audit_page.published(rows, given["suite"]).written("markdown")}  # fmt: skip
     show_report(makers, given, lambda: audit_page.page_of(rows))
     return audit.exit_code(rows)

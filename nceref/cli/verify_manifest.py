@@ -69,7 +69,7 @@ def verify_manifest(context: click.Context, given: dict[str, Any]) -> int:
         "json": lambda: json_text(page.record(manifest, results, apart)),
         "html": lambda: page.html(manifest, results),
         "junit": lambda: junit_of([each.report for each in results], [each.entry.place_of_result for each in results]),
-        "markdown": lambda: page.markdown(results, apart),
+        "markdown": lambda: page.summary_of(results, apart).written("markdown"),
         "badge": lambda: page.badge(results),
     }
     show_report(makers, given, lambda: page.page_of(results, apart, bool(given["only"])))

@@ -18,6 +18,19 @@ class Math(NamedTuple):
     latex: str
 
 
+class Entry(str):
+    """An entry of a grid or a table in several styles; where there is one style, it is their text."""
+
+    __slots__ = ("spans",)
+    spans: tuple[Span, ...]
+
+    def __new__(cls, *spans: Span) -> "Entry":
+        """The entry of texts that follow one another."""
+        entry = super().__new__(cls, "".join(text for text, _ in spans))
+        entry.spans = spans
+        return entry
+
+
 @dataclass(frozen=True)
 class Heading:
     """The title of a page, on level 1, or of a part of it; an empty line may stand before it."""

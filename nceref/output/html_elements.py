@@ -13,7 +13,7 @@ LONGEST = 2000
 """Characters of a text that are shown; what was cut is counted."""
 _VOID, _SHAPES = frozenset({"br", "meta"}), frozenset({"circle", "line", "path", "rect"})
 """Elements of HTML that have no end, and of SVG that have no content."""
-_THREAD = re.compile(r"^([\w.-]+/[\w.-]+)#(\d+)$")
+_THREAD, _URL = re.compile(r"([\w.-]+/[\w.-]+)#(\d+)"), re.compile(r"https?://\S+")
 
 
 class Markup(str):
@@ -114,10 +114,11 @@ def link(anchor: str, *content: Any, **attributes: Any) -> Markup:
     return element("a", *content, href=f"#{quote(anchor)}", **attributes)
 
 
-def thread(name: str) -> Markup:
-    """A thread of GitHub, ``owner/name#1``, as a link; any other text as it is."""
-    match = _THREAD.match(name)
-    return element("a", name, href=f"https://github.com/{match[1]}/issues/{match[2]}") if match else escape(name)
+def link_of(name: str) -> Markup:
+    """A thread of GitHub, ``owner/name#1``, as a link, and a URL as one that is called the source; else the text."""
+    if match := _THREAD.fullmatch(name):
+        return element("a", name, href=f"https://github.com/{match[1]}/issues/{match[2]}")
+    return element("a", "Source", href=name) if _URL.fullmatch(name) else escape(name)
 
 
 def table(header: Iterable[Any], rows: Iterable[Markup], caption: Any = None, **attributes: Any) -> Markup:

@@ -3,11 +3,12 @@
 import importlib
 from collections.abc import Callable, Iterable, Sequence
 
-from nceref.output.blocks import Block, Formula, Grid, Heading, Layout, Math, Paragraph, Rows, Styles, Table, Verbatim
+from nceref.output import blocks
+from nceref.output.blocks import Block, Entry, Layout, Math, Rows, Styles
 from nceref.output.layout import GAP, WIDTH, Span
 from nceref.output.text import harmless
 
-__all__ = ["FORMS", "GAP", "WIDTH", "Math", "Page", "joined", "with_spaces"]
+__all__ = ["FORMS", "GAP", "WIDTH", "Entry", "Math", "Page", "joined", "with_spaces"]
 
 
 FORMS = {"markdown": "md", "html": "html", "latex": "tex"}
@@ -57,7 +58,7 @@ class Page:
 
     def heading(self, title: str, level: int = 2, style: str = "bold") -> None:
         """Add a heading; one that begins with a line end has an empty line above it."""
-        self.blocks.append(Heading(((harmless(title), style),), level))
+        self.blocks.append(blocks.Heading(((harmless(title), style),), level))
 
     def print(
         self, *parts: str | Span | Math, style: str = "", wrap: bool = True, indent: int = 0, hang: int = 0
@@ -65,14 +66,14 @@ class Page:
         """Add a paragraph of text as it stands, or text with a style of its own; nothing is an empty line.
 
         As everywhere on a page, what is not printable is escaped. The style of all parts is words such as ``bold``,
-        ``dim``, ``red``. Without `wrap`, a line that is longer than the page stays one line, so that it can be copied.
-        `indent` and `hang` are columns before the first line of text, and before the others.
+        ``dim``, ``red``, and ``link`` for a URL. Without `wrap`, a line that is longer than the page stays one line, so
+        that it can be copied. `indent` and `hang` are columns before the first line of text, and before the others.
         """
-        self.blocks.append(Paragraph(tuple(_span(part, style) for part in parts), wrap, indent, hang))
+        self.blocks.append(blocks.Paragraph(tuple(_span(part, style) for part in parts), wrap, indent, hang))
 
     def verbatim(self, text: str) -> None:
         """Add text with its own lines, such as the source of a program."""
-        self.blocks.append(Verbatim(harmless(text)))
+        self.blocks.append(blocks.Verbatim(harmless(text)))
 
     def formula(
         self,
@@ -83,18 +84,18 @@ class Page:
         layout: "Callable[[int], Page] | None" = None,
     ) -> None:
         """Add a formula; see `Formula`, and `table` for the layout."""
-        self.blocks.append(Formula(harmless(latex), text, indent, _blocks(layout)))
+        self.blocks.append(blocks.Formula(harmless(latex), text, indent, _blocks(layout)))
 
     def grid(self, rows: Iterable[Sequence[str]], *widths: int, styles: Styles = (), indent: int = 0) -> None:
         """Add columns of the given widths and a last one that takes the rest and is wrapped.
 
         Where the rest is too narrow to read, the entries are stacked. Styles are of each column, or of an entry.
         """
-        self.blocks.append(Grid(_harmless(rows), widths, styles, indent))
+        self.blocks.append(blocks.Grid(_harmless(rows), widths, styles, indent))
 
     def stack(self, rows: Iterable[Sequence[str]], *, styles: Styles = (), indent: int = 0) -> None:
         """Add each entry that is not empty on a line of its own, further in than the one before."""
-        self.blocks.append(Grid(_harmless(rows), (), styles, indent, stacked=True))
+        self.blocks.append(blocks.Grid(_harmless(rows), (), styles, indent, stacked=True))
 
     def table(
         self,
@@ -113,7 +114,9 @@ class Page:
         do. Widths are by default those of the longest entries; styles are of each column, or of an entry.
         `layout(width)` is the page that stands on a terminal of that width in place of the table.
         """
-        block = Table(_harmless(rows), _harmless(header), tuple(right), tuple(widths), styles, indent, _blocks(layout))
+        block = blocks.Table(
+            _harmless(rows), _harmless(header), tuple(right), tuple(widths), styles, indent, _blocks(layout)
+        )
         self.blocks.append(block)
 
     def add(self, other: "Page") -> None:
@@ -143,7 +146,12 @@ def _span(part: str | Span | Math, style: str) -> Span | Math:
 
 
 def _harmless(rows: Iterable[Sequence[str]]) -> Rows:
-    return [tuple(map(harmless, row)) for row in rows]
+    return [tuple(map(_entry, row)) for row in rows]
+
+
+def _entry(text: str) -> str:
+    spans = text.spans if isinstance(text, Entry) else ()
+    return Entry(*((harmless(words), style) for words, style in spans)) if spans else harmless(text)
 
 
 def with_spaces(name: str) -> str:

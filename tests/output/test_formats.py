@@ -4,7 +4,7 @@ import re
 
 from theory import latex
 
-from nceref.output.pages import Math, Page
+from nceref.output.pages import Entry, Math, Page
 
 
 def page():
@@ -126,3 +126,21 @@ def test_text_of_others_is_escaped_in_every_format():
     outside = re.sub(r"(`+)text.*?\1|``.*?``", "", shown.written("markdown"), flags=re.DOTALL)
     assert outside.count("script") == 12
     assert not re.search(r"(?<!\\)(<script|\[a|\$d|_f)", outside)
+
+
+def test_an_entry_has_styles_of_its_own_and_a_link_hides_no_other():
+    page = Page()
+    good, bad = "https://example.org/1", "https://example.org/) [x](javascript:y"
+    page.grid([("-", Entry(("f", "code"), (": why ", ""), (good, "link"))), ("-", Entry((bad, "link")))], 1)
+    page.table([(Entry(("`f`", "code"), (" <x>", "")),)], header=[("name",)])
+    text = page.text()
+    assert text.startswith(f"-  f: why {good}\n-  {bad}\n")
+    made = page.written("markdown")
+    assert f"- `f`: why [Source]({good})\n" in made
+    assert r"\[x\](javascript:y" in made
+    assert r"| `` `f` `` \<x> |" in made
+    made = page.written("html")
+    assert f'<code>f</code>: why <a href="{good}">Source</a>' in made
+    assert 'javascript:y"' not in made
+    assert "<code>`f`</code> &lt;x&gt;" in made
+    assert good in page.written("latex")

@@ -5,8 +5,8 @@ from operator import itemgetter
 from typing import Any
 
 from nceref.output import html_elements as elements
-from nceref.output.blocks import Block, Entries, Formula, Heading, Math, Paragraph, Part, Table, parts
-from nceref.output.html_elements import Markup, document, element, join, row
+from nceref.output.blocks import Block, Entries, Entry, Formula, Heading, Math, Paragraph, Part, Table, parts
+from nceref.output.html_elements import Markup, document, element, join, link_of, row
 from nceref.output.layout import Span
 from nceref.output.mathml import formula
 
@@ -45,6 +45,10 @@ def _span(span: Span | Math) -> Markup | str:
     if isinstance(span, Math):
         return formula(span.text)
     text, style = span
+    if isinstance(text, Entry):
+        return join(map(_span, text.spans))
+    if "link" in style.split():
+        return link_of(text)
     if "code" in style.split():
         return element("code", text)
     classes = " ".join(_CLASSES[word] for word in style.split() if word in _CLASSES) or None
@@ -78,4 +82,5 @@ def _entries(block: Entries) -> Markup:
 
 def _table(block: Table) -> Markup | None:
     header: Sequence[str] = block.header[0] if block.header else ()
-    return elements.table(header, [row(*each) for each in block.rows]) if block.rows else None
+    rows = [row(*(_span((entry, "")) for entry in each)) for each in block.rows]
+    return elements.table(header, rows) if rows else None

@@ -1,11 +1,15 @@
 """A page in GitHub Markdown, with formulas between dollar signs."""
 
+import re
 from collections.abc import Iterable, Iterator
 from textwrap import dedent
 
-from nceref.output.blocks import Block, Entries, Formula, Heading, Math, Paragraph, Part, Table, parts
+from nceref.output.blocks import Block, Entries, Entry, Formula, Heading, Math, Paragraph, Part, Table, parts
 from nceref.output.layout import Span
 from nceref.output.markdown_parts import code, escaped, markdown_table, ticks_around
+
+_URL = re.compile(r"https?://[^\s()<>\"'`\\]+")
+"""One that no other link hides behind."""
 
 
 def markdown(blocks: Iterable[Block]) -> str:
@@ -36,6 +40,8 @@ def _span(span: Span | Math) -> str:
     text, style = span
     if not (words := text.strip()):
         return text
+    if "link" in style.split() and _URL.fullmatch(words):
+        return text.replace(words, f"[Source]({words})")
     inner = code(words) if "code" in style.split() else escaped(words)
     before, _, after = text.partition(words)
     return f"{before}**{inner}**{after}" if "bold" in style.split() else f"{before}{inner}{after}"
@@ -54,7 +60,7 @@ def _items(block: Entries) -> Iterator[str]:
     """An item for each row with a name; what stands below an empty name belongs to the item above."""
     inside = False
     for (first, style), *others in block.rows:
-        rest = ", ".join(_span((_line(text), own)) for text, own in others if text)
+        rest = ", ".join(_line(_cell(*each)) for each in others if each[0])
         name = _line(first)
         if first in ("-", "") or not others:
             # A name of its own may be a dash; a row of one entry is a paragraph.
@@ -68,7 +74,11 @@ def _table(block: Table) -> str:
     if not block.rows:
         return ""
     header = block.header[0] if block.header else ("",) * len(block.rows[0])
-    return markdown_table(list(map(escaped, header)), [list(map(escaped, row)) for row in block.rows], block.right)
+    return markdown_table(list(map(escaped, header)), [list(map(_cell, row)) for row in block.rows], block.right)
+
+
+def _cell(text: str, style: str = "") -> str:
+    return "".join(map(_span, text.spans if isinstance(text, Entry) else [(text, style)]))
 
 
 def _line(text: str) -> str:

@@ -1,14 +1,13 @@
-"""The audit as a page for the terminal, and as the Markdown page `docs/audit.md`."""
+"""The audit as a page for the terminal, and as it is published in `docs/audit.md`."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 from nceref.output.files import replace
-from nceref.output.markdown_parts import markdown_table
-from nceref.output.pages import GAP, Page
-from nceref.output.words import counted
+from nceref.output.pages import GAP, Entry, Page
+from nceref.output.words import as_code, counted
 from nceref.targets.peers.peer import get
 from nceref.verification.audit.audit import (
     AGREES,
@@ -73,33 +72,41 @@ def html(rows: Iterable[AuditRow]) -> str:
     return html_of([row.report for row in judged], f"Released losses: {tally(rows)}", notes)
 
 
-_ABOUT = """# Audit of released losses
-
+_ABOUT = """\
 What do released losses compute? Their values and gradients were compared with the reference on the {suite} suite,
 within bounds that are computed for each case and dtype. `make audit` writes this page; `nceref verify --all` checks the
 packages that you have installed.
 
 "agrees" means that every value and every gradient is within its bound. A difference need not be a bug: some are
-conventions.
-
-"""
+conventions."""
 
 
-def markdown(rows: Iterable[AuditRow], suite: str = SUITE) -> str:
-    """The audit as a page in GitHub Markdown: a table, and below it the known differences with their links.
+def published(rows: Iterable[AuditRow], suite: str = SUITE) -> Page:
+    """The audit as it is published: a table, and below it the known differences with their links.
 
     `rows`: as `audit` returns them; those of one target follow one another. `suite`: that they were judged on.
     """
     rows = list(rows)
+    page = Page()
+    page.heading("Audit of released losses", 1)
+    page.print(_ABOUT.format(suite=suite))
     dtypes = list(dict.fromkeys(row.dtype for row in rows if row.dtype))
     lines = []
     for _, group in groupby((row for row in rows if row.status != MISSING), key=lambda row: row.target):
         same = list(group)
         first, cells = same[0], {row.dtype: f"{row.status}, {_count(row)}" for row in same}
         release = f"{first.peer} {first.version}"
-        lines.append([f"`{first.target}`", release, f"`{first.loss}`", *(cells.get(d, "") for d in dtypes)])
-    table = markdown_table(("target", "release", "loss", *dtypes), lines)
-    return _ABOUT.format(suite=suite) + "\n".join([table, "", tally(rows), "", *_differences(rows), *_absent(rows)])
+        lines.append((as_code(first.target), release, as_code(first.loss), *(cells.get(d, "") for d in dtypes)))
+    page.table(lines, header=[("target", "release", "loss", *dtypes)])
+    page.print(tally(rows))
+    _print_differences(page, rows)
+    page.heading("Not judged")
+    missing = dict.fromkeys((row.peer, row.why[0]) for row in rows if row.status == MISSING)
+    omitted = {row.target: get(row.target)[1].omits for row in rows}
+    absent = [f"{peer} is not installed: {command}" for peer, command in missing]
+    absent += [f"{as_code(target)}: {what}" for target, what in omitted.items() if what]
+    page.grid([("-", line) for line in absent], 1)
+    return page
 
 
 def _versions(row: Mapping[str, Any]) -> Sequence[str]:
@@ -108,7 +115,7 @@ def _versions(row: Mapping[str, Any]) -> Sequence[str]:
     return listed(versions)
 
 
-def _differences(rows: Sequence[AuditRow]) -> Iterator[str]:
+def _print_differences(page: Page, rows: Sequence[AuditRow]) -> None:
     """The known differences of these releases, and of checkouts, which are not everywhere."""
     judged = {(row.target, row.version) for row in rows}
     here = [
@@ -119,61 +126,58 @@ def _differences(rows: Sequence[AuditRow]) -> Iterator[str]:
         if judged & {(entry.table["target"], version) for version in ("", *_versions(row))}
     ]
     if here:
-        yield "## Known differences\n"
+        page.heading("Known differences")
     for (target, reason, link), group in groupby(here, key=lambda x: (x[0], x[1]["reason"], x[1]["link"])):
         same = [row for _, row in group]
-        named = "".join(dict.fromkeys(f" `{row['diagnosis']}`." for row in same if "diagnosis" in row))
-        yield f"- `{target}` ({', '.join(_versions(same[0]))}):{named} {reason} [Source]({link})"
+        named = "".join(dict.fromkeys(f" {as_code(row['diagnosis'])}." for row in same if "diagnosis" in row))
+        lines: list[str] = [_with_link(f"{as_code(target)} ({', '.join(_versions(same[0]))}):{named} {reason}", link)]
         for row in same:
-            ids = ", ".join(f"`{id}`" if id != "*" else "all" for id in listed(row["id"]))
-            yield f"  - {', '.join(listed(row['dtypes']))}: {ids}"
+            ids = ", ".join(as_code(id) if id != "*" else "all" for id in listed(row["id"]))
+            lines.append(f"In {', '.join(listed(row['dtypes']))}: {ids}.")
+        page.grid([("-" * (line is lines[0]), line) for line in lines], 1)
 
 
-def _absent(rows: Sequence[AuditRow]) -> Iterator[str]:
-    yield "\n## Not judged\n"
-    missing = dict.fromkeys((row.peer, row.why[0]) for row in rows if row.status == MISSING)
-    yield from (f"- {peer} is not installed: {command}" for peer, command in missing)
-    omitted = {row.target: get(row.target)[1].omits for row in rows}
-    yield from (f"- `{target}`: {what}" for target, what in omitted.items() if what)
-    yield ""
+def _with_link(text: str, url: str) -> Entry:
+    return Entry((f"{text} ", ""), (url, "link"))
 
 
-_ON_RANKS = """## On several ranks
-
+_ON_RANKS = """\
 Which value and gradient does data-parallel training get from losses that are released for several processes? Each was
 run on {ranks} processes, with gradients averaged over them, and compared with the loss of the joined batch and its
 gradient: the {suite} suite in {dtypes}, and the gradient of the embeddings at temperatures around 0.15. With the
 arguments of a line as `--init`, `nceref verify TARGET --init NAME=VALUE --ranks {ranks} --suite {suite}` prints the
-whole report.
-
-"""
+whole report."""
 
 
-def section_on_ranks(rows: Iterable[AuditRow]) -> str:
-    """Rows of targets on several ranks as a section of the page, in GitHub Markdown: a table, and what is known."""
+def published_on_ranks(rows: Iterable[AuditRow]) -> Page:
+    """Rows of targets on several ranks as a section of the page: a table, and what is known."""
     rows = [row for row in rows if row.status != MISSING]
+    page = Page()
+    page.heading("On several ranks")
+    page.print(_ON_RANKS.format(**next(filter(is_on_ranks, released().targets)).table))
     head = ("target", "constructed with", "release", "value", "gradient", "differs by")
     lines = [
-        (f"`{row.target}`", _init(row), f"{row.peer} {row.version}", *words_of_training(row), _named(row))
+        (as_code(row.target), _init(row), f"{row.peer} {row.version}", *words_of_training(row), _named(row))
         for row in rows
     ]
+    page.table(lines, header=[head])
     reasons = [
-        f"- `{row.target}`, {_init(row)}: {each['reason']} [Source]({each['link']})"
+        _with_link(f"{as_code(row.target)}, {_init(row)}: {each['reason']}", each["link"])
         for row in rows
         for entry, differences in known()
         for each in differences
         if entry.name == row.entry.name and row.version in _versions(each)
     ]
-    about = _ON_RANKS.format(**next(filter(is_on_ranks, released().targets)).table)
-    return about + "\n".join([markdown_table(head, lines), "", *reasons, ""])
+    page.grid([("-", reason) for reason in reasons], 1)
+    return page
 
 
 def _init(row: AuditRow) -> str:
-    return ", ".join(f"`{name}={value}`" for name, value in init_of(row.entry).items()) or "defaults"
+    return ", ".join(as_code(f"{name}={value}") for name, value in init_of(row.entry).items()) or "defaults"
 
 
 def _named(row: AuditRow) -> str:
-    words = " or ".join(f"`{id}`" for id in row.diagnosis)
+    words = " or ".join(map(as_code, row.diagnosis))
     return words if row.status != AGREES or words else "nothing"
 
 
@@ -206,8 +210,10 @@ def _range(low: float, high: float) -> str:
 
 
 def whole_page(rows: Iterable[AuditRow], on_ranks: Iterable[AuditRow]) -> str:
-    """The page of the audit: losses in one process, then on several ranks."""
-    return markdown(rows) + "\n" + section_on_ranks(on_ranks)
+    """The page of the audit in Markdown: losses in one process, then on several ranks."""
+    page = published(rows)
+    page.add(published_on_ranks(on_ranks))
+    return page.written("markdown")
 
 
 def update(path: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from nceref.cases.expected_failures import FAILING
 from nceref.cases.records import Diagnosis
 from nceref.losses import all_losses
-from nceref.output.html_elements import Markup, element, join, thread, unbroken
+from nceref.output.html_elements import Markup, element, join, link_of, unbroken
 from nceref.output.mathml import formula
 from nceref.output.strip_plot import power
 from nceref.verification.html.view import ReportView, capital, largest
@@ -97,7 +97,7 @@ def explanation(diagnosis: Diagnosis) -> Iterator[Markup]:
         yield element("dl", terms, class_="formulas")
     named = [element("code", diagnosis.id)]
     if diagnosis.threads:
-        named += [Markup(" reported in "), join(map(thread, diagnosis.threads), ", ")]
+        named += [Markup(" reported in "), join(map(link_of, diagnosis.threads), ", ")]
     yield element("p", *named, class_="dim small")
     if diagnosis.intend:
         yield element("p", f"{capital(IF_MEANT)}: ", element("code", diagnosis.intend), class_="small")

@@ -1,4 +1,4 @@
-"""The reports of a manifest together: page, Markdown, HTML, plain data for JSON, and a badge."""
+"""The reports of a manifest together: page, summary, HTML, plain data for JSON, and a badge."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -7,9 +7,7 @@ from typing import Any
 
 from nceref import __version__
 from nceref.output.html_elements import element, escape
-from nceref.output.markdown_parts import escaped, markdown_table
-from nceref.output.pages import Page
-from nceref.output.text import harmless
+from nceref.output.pages import Entry, Page
 from nceref.output.words import as_code, counted
 from nceref.verification import report as codes
 from nceref.verification.manifest.counts import in_words, total
@@ -78,48 +76,39 @@ def _as_expected(result: ManifestResult) -> Iterator[str]:
         yield f"{result.entry.place_of(ids[0])}: {fail} as expected, {', '.join(map(as_code, ids))}: {reason}"
 
 
-def markdown(results: Sequence[ManifestResult], apart: Mapping[str, str] = NONE) -> str:
-    """The overview as GitHub Markdown, and below it the expected failures and what is to be changed.
+def summary_of(results: Sequence[ManifestResult], apart: Mapping[str, str] = NONE) -> Page:
+    """The overview as a page of its own, and below it the expected failures and what is to be changed.
 
     `apart`: names of targets that are left out, each with the reason.
     """
+    page = Page()
+    page.print(f"{tally(results)} (nceref {__version__})")
+    if made := _checks(results):
+        page.print(made)
     lines = []
     for result in results:
         name, loss, cases, verdict, explanation = overview_line(result.entry.name, result.report)
         formats = str(result.report.environment.get("dtype", ""))
-        lines.append((_code(name), _code(loss), formats, cases, verdict, explanation))
+        lines.append((Entry((name, "code")), Entry((loss, "code")), formats, cases, verdict, explanation))
     header = (*OVERVIEW[:2], "formats", *OVERVIEW[2:])
-    table = markdown_table(header, lines, right=[False, False, False, True, False, False])
-    expected = [
-        f"- {_code(result.entry.name)}, {counted(count, 'result')} {_code(id)}: {_reason(result, id)}"
-        for result in results
-        for id, count in result.as_expected.items()
-    ]
-    problems = [f"- {_line(problem)}" for result in results for problem in result.problems]
-    made = [_checks(results), ""] if _checks(results) else []
-    parts = [f"{tally(results)} (nceref {__version__})", "", *made, table]
-    missing = [f"- {_line(why)}" for why in apart.values()]
-    for title, section in (("Expected failures", expected), ("Not judged", missing), ("To fix", problems)):
-        parts += ["", f"### {title}", "", *section] if section else []
-    return "\n".join(parts) + "\n"
+    page.table(lines, header=[header], right=[False, False, False, True, False, False])
+    expected = [_expected(result, id) for result in results for id in result.as_expected]
+    problems = [problem for result in results for problem in result.problems]
+    sections = {"Expected failures": expected, "Not judged": apart.values(), "To fix": problems}
+    for title, entries in sections.items():
+        if entries:
+            page.heading(title, 3)
+            page.grid([("-", entry) for entry in entries], 1)
+    return page
 
 
-def _code(text: str) -> str:
-    plain = harmless(" ".join(text.split())).replace("`", "'")
-    return f"`{plain}`" if plain else ""
-
-
-def _line(text: str) -> str:
-    return escaped(harmless(" ".join(text.split())))
-
-
-def _reason(result: ManifestResult, id: str) -> str:
+def _expected(result: ManifestResult, id: str) -> Entry:
     failure = result.entry.expected[id]
-    named = f"`{failure.diagnosis}`, " if failure.diagnosis else ""
-    # No other link may hide behind the word.
-    plain = failure.link.startswith(("https://", "http://")) and not set(failure.link) & set(" ()<>\"'`\\\n")
-    link = f" [Source]({failure.link})" if plain else f" {_line(failure.link)}" * bool(failure.link)
-    return named + _line(failure.reason) + link
+    diagnosis = [(failure.diagnosis, "code"), (", ", "")] if failure.diagnosis else []
+    return Entry(
+        (result.entry.name, "code"), (f", {counted(result.as_expected[id], 'result')} ", ""), (id, "code"), (": ", ""),
+        *diagnosis, (f"{failure.reason} ", ""), (failure.link, "link"),
+    )  # fmt: skip
 
 
 def html(manifest: Manifest, results: Sequence[ManifestResult]) -> str:

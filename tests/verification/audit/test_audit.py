@@ -138,7 +138,7 @@ def test_the_page_fits_a_terminal():
 
 def test_the_markdown_has_a_row_for_each_target_and_a_column_for_each_dtype():
     both = [judged(reported()), judged(reported("designed-0.3/value"), dtype="float32")]
-    lines = audit_page.markdown(both).splitlines()
+    lines = audit_page.published(both).written("markdown").splitlines()
     assert "| target | release | loss | float64 | float32 |" in lines
     assert "| `optax-ntxent` | optax 0.2.8 | `nt_xent` | agrees, 2 cases | new, 1 of 2 differ |" in lines
 
@@ -169,7 +169,8 @@ def test_a_row_on_ranks_says_what_training_gets(named, training, words):
     assert row.status == ("new" if named else "agrees")
     command = "nceref verify lightly-ntxent --init gather_distributed=True --ranks 2 --suite quick"
     assert row.command == f"{command} --temperatures 0.0001"
-    line = audit_page.section_on_ranks([row, replace(row, status="missing")]).splitlines()[-2]
+    page = audit_page.published_on_ranks([row, replace(row, status="missing")])
+    line = page.written("markdown").splitlines()[-1]
     shown = f"`{named}`" if named else "nothing"
     cells = ("`lightly-ntxent`", "`gather_distributed=True`", "lightly 1.6.0", *words, shown)
     assert line == "| " + " | ".join(cells) + " |"
