@@ -209,7 +209,7 @@ def compare(context: click.Context, /, vectors: str, outputs: str, **given: Any)
     from nceref.output.files import must_be_writable
     from nceref.output.json_text import json_text
     from nceref.output.terminal import progress
-    from nceref.verification.html.document import html_of
+    from nceref.verification.document import html_of
     from nceref.verification.report import junit_of
     from nceref.verification.several_reports import page_of, record, worst
     from nceref.verification.vectors import compare as recorded

@@ -193,7 +193,8 @@ def _verify(context: click.Context, target: str | None, given: dict[str, Any]) -
     from dataclasses import replace
 
     from nceref.output.terminal import note, progress
-    from nceref.verification.report import page_of, rest_of, verdict_of
+    from nceref.verification.page import verdict_of
+    from nceref.verification.report import page_of, rest_of
     from nceref.verification.verifier import verify_with
 
     printed = ""

@@ -1,6 +1,6 @@
 """The parts of a page, which each of `formats/` writes in its own way."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -19,15 +19,20 @@ class Math(NamedTuple):
 
 
 class Entry(str):
-    """An entry of a grid or a table in several styles; where there is one style, it is their text."""
+    """An entry of a grid or a table in several styles; where there is one style, it is their text.
 
-    __slots__ = ("spans",)
+    In a form with links, `anchors` are names of the entry, and `to` is that of the place that it leads to.
+    """
+
+    __slots__ = ("anchors", "spans", "to")
     spans: tuple[Span, ...]
+    anchors: tuple[str, ...]
+    to: str
 
-    def __new__(cls, *spans: Span) -> "Entry":
+    def __new__(cls, *spans: Span, anchors: Iterable[str] = (), to: str = "") -> "Entry":
         """The entry of texts that follow one another."""
         entry = super().__new__(cls, "".join(text for text, _ in spans))
-        entry.spans = spans
+        entry.spans, entry.anchors, entry.to = spans, tuple(anchors), to
         return entry
 
 
@@ -37,6 +42,7 @@ class Heading:
 
     spans: tuple[Span, ...]
     level: int
+    anchor: str = ""
 
 
 @dataclass(frozen=True)
@@ -93,7 +99,37 @@ class Table:
     layout: "Layout | None" = None
 
 
-Block = Heading | Paragraph | Verbatim | Formula | Grid | Table
+@dataclass(frozen=True)
+class Figure:
+    """A picture for forms that have them, and what it says in words; the marks of `draw` lead to names of `Entry`.
+
+    `draw` gets the names that are there, and returns SVG.
+    """
+
+    spans: tuple[Span, ...]
+    draw: Callable[[Container[str]], str]
+
+    @property
+    def plain(self) -> "tuple[Block, ...]":
+        """The block that stands for it where nothing is drawn."""
+        return (Paragraph(self.spans),)
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Details, which can be unfolded; where a document would be too long, their tables have fewer rows."""
+
+    title: str
+    blocks: "tuple[Block, ...]"
+    is_open: bool = False
+
+    @property
+    def plain(self) -> "tuple[Block, ...]":
+        """The blocks that stand for it where nothing is folded."""
+        return (Paragraph(((self.title, "dim"),)), *self.blocks)
+
+
+Block = Heading | Paragraph | Verbatim | Formula | Grid | Table | Figure | Folded
 Layout = Callable[[int], Iterable[Block]]
 
 
@@ -116,7 +152,7 @@ class Entries:
         return same and (self.stacked, self.indent) == (other.stacked, other.indent)
 
 
-Part = Heading | Paragraph | Verbatim | Formula | Entries | Table
+Part = Heading | Paragraph | Verbatim | Formula | Entries | Table | Figure | Folded
 
 
 def parts(blocks: Iterable[Block]) -> list[Part]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from zlib import crc32
 
 from nceref.output.text import harmless
 
@@ -88,30 +89,19 @@ def shortened(text: str, limit: int = LONGEST) -> str:
     return text if len(text) <= limit else f"{text[:limit]} [{len(text) - limit:,} more characters are cut]"
 
 
-class Anchors:
-    """Ids of one document: each is given once, and reads like what it names."""
+def id_of(name: str) -> str:
+    """The id of what has that name: the same where that can be, so that a link can be written by hand.
 
-    def __init__(self) -> None:
-        self._given: set[str] = set()
-
-    def new(self, name: str) -> str:
-        """An id for a name; a number follows where it is taken.
-
-        >>> anchors = Anchors()
-        >>> anchors.new("aligned-0.3/value"), anchors.new("a b"), anchors.new("a b")
-        ('aligned-0.3/value', 'a_b', 'a_b-2')
-        """
-        plain = anchor = re.sub(r"[^\w./+-]", "_", name[:120], flags=re.ASCII) or "_"
-        number = 2
-        while anchor in self._given:
-            anchor, number = f"{plain}-{number}", number + 1
-        self._given.add(anchor)
-        return anchor
+    >>> id_of("aligned-0.3/value"), id_of("a b")
+    ('aligned-0.3/value', 'a_b-c6a3fb14')
+    """
+    plain = re.sub(r"[^\w./+-]", "_", name[:120], flags=re.ASCII) or "_"
+    return plain if plain == name else f"{plain}-{crc32(name.encode(errors='backslashreplace')):08x}"
 
 
-def link(anchor: str, *content: Any, **attributes: Any) -> Markup:
-    """A link to an id of the same document."""
-    return element("a", *content, href=f"#{quote(anchor)}", **attributes)
+def link(name: str, *content: Any, **attributes: Any) -> Markup:
+    """A link to what has that name in the same document."""
+    return element("a", *content, href=f"#{quote(id_of(name))}", **attributes)
 
 
 def link_of(name: str) -> Markup:
@@ -121,20 +111,14 @@ def link_of(name: str) -> Markup:
     return element("a", "Source", href=name) if _URL.fullmatch(name) else escape(name)
 
 
-def table(header: Iterable[Any], rows: Iterable[Markup], caption: Any = None, **attributes: Any) -> Markup:
-    """A table that scrolls by itself where it is wider than the page; `rows` are ``tr`` or ``tbody``.
+def table(header: Iterable[Any], rows: Iterable[Markup], **attributes: Any) -> Markup:
+    """A table that scrolls by itself where it is wider than the page.
 
     One of the class ``words`` has sentences in its cells, and a narrow header.
     """
     heads = element("tr", [element("th", each, scope="col") for each in header])
-    named = element("caption", caption) if caption else None
-    inner = element("table", named, element("thead", heads), list(rows), **attributes)
+    inner = element("table", element("thead", heads), element("tbody", list(rows)), **attributes)
     return element("div", inner, class_="scroll", tabindex="0")
-
-
-def row(first: Any, *cells: Any, **attributes: Any) -> Markup:
-    """A row of a table with its header."""
-    return element("tr", element("th", first, scope="row"), [element("td", each) for each in cells], **attributes)
 
 
 def document(title: str, body: Markup, navigation: Iterable[Markup] = ()) -> str:

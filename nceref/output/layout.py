@@ -17,8 +17,8 @@ Span = tuple[str, str]
 Line = list[Span]
 
 _CODES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36}
-_CODES |= {"code": 0, "link": 0}
-"""SGR parameters of ECMA-48, section 8.3.117; code and links have none: all letters of a terminal are of one width."""
+_CODES |= {"code": 0, "formula": 0, "link": 0}
+"""SGR parameters of ECMA-48, section 8.3.117; what only other forms show has none."""
 _WORD = re.compile(r"\s*\S+\s*")
 _TAB = 8
 

@@ -1,7 +1,8 @@
 """A page: what a command says, as headings, paragraphs, columns, tables and formulas."""
 
 import importlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import replace
 
 from nceref.output import blocks
 from nceref.output.blocks import Block, Entry, Layout, Math, Rows, Styles
@@ -56,9 +57,12 @@ class Page:
         writer = getattr(importlib.import_module(f"nceref.output.formats.{form}"), form)
         return str(writer(self.blocks))
 
-    def heading(self, title: str, level: int = 2, style: str = "bold") -> None:
-        """Add a heading; one that begins with a line end has an empty line above it."""
-        self.blocks.append(blocks.Heading(((harmless(title), style),), level))
+    def heading(self, title: str, level: int = 2, style: str = "bold", anchor: str = "") -> None:
+        """Add a heading; one that begins with a line end has an empty line above it.
+
+        In a form with links, `anchor` is its name, and one on level 2 that has a name is linked at the head.
+        """
+        self.blocks.append(blocks.Heading(((harmless(title), style),), level, anchor))
 
     def print(
         self, *parts: str | Span | Math, style: str = "", wrap: bool = True, indent: int = 0, hang: int = 0
@@ -119,9 +123,22 @@ class Page:
         )
         self.blocks.append(block)
 
-    def add(self, other: "Page") -> None:
-        """Add all of another page below."""
-        self.blocks += other.blocks
+    def figure(self, *parts: Span, draw: Callable[[Container[str]], str]) -> None:
+        """Add a picture with its words; see `Figure`."""
+        self.blocks.append(blocks.Figure(tuple((harmless(text), style) for text, style in parts), draw))
+
+    def folded(self, title: str, inside: "Page", is_open: bool = False) -> None:
+        """Add a page that can be unfolded below its title, unless it is empty."""
+        if inside.blocks:
+            self.blocks.append(blocks.Folded(harmless(title), tuple(inside.blocks), is_open))
+
+    def add(self, other: "Page", levels: int = 0) -> None:
+        """Add all of another page below, with its headings so many levels further down."""
+        for block in other.blocks:
+            if isinstance(block, blocks.Heading):
+                self.blocks.append(replace(block, level=block.level + levels))
+            else:
+                self.blocks.append(block)
 
 
 def joined(pages: Iterable[Page]) -> Page:
@@ -150,8 +167,9 @@ def _harmless(rows: Iterable[Sequence[str]]) -> Rows:
 
 
 def _entry(text: str) -> str:
-    spans = text.spans if isinstance(text, Entry) else ()
-    return Entry(*((harmless(words), style) for words, style in spans)) if spans else harmless(text)
+    if not isinstance(text, Entry):
+        return harmless(text)
+    return Entry(*((harmless(words), style) for words, style in text.spans), anchors=text.anchors, to=text.to)
 
 
 def with_spaces(name: str) -> str:

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from nceref.output.html_elements import Markup, element, join, link
@@ -24,7 +24,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 @dataclass(frozen=True)
 class Mark:
-    """One result: its temperature or its number, error over bound (None: not finite), and what it links to."""
+    """One result: its temperature or its number, error over bound (None: not finite), and the name that it leads to."""
 
     x: float
     y: float | None
@@ -74,10 +74,10 @@ def axes_of(marks: Sequence[Mark], logarithmic: bool = True, beside: int = 4) ->
     return Axes(min(places), max(places), top, logarithmic, width)
 
 
-def strip_plot(marks: Sequence[Mark], axes: Axes) -> Markup:
+def strip_plot(marks: Sequence[Mark], axes: Axes, names: Container[str] = ()) -> Markup:
     """The picture; readers who cannot see it are served by the words beside it, so it is hidden from them.
 
-    Its marks are links.
+    Its marks are links, where what they lead to is among the `names`.
     """
     bound = axes.y(1.0)
     size = {"width": axes.right - _LEFT, "height": f"{_BOTTOM - bound:.1f}"}
@@ -94,8 +94,8 @@ def strip_plot(marks: Sequence[Mark], axes: Axes) -> Markup:
     if any(mark.y is None for mark in marks):
         paper.append(_label(_LEFT - 4, _LANE + 3, "NaN", "end"))
     places = spread(marks, axes)
-    shapes = {kind: [_shape(m, x, axes.y(m.y)) for m, x in zip(marks, places, strict=True) if _kind(m) == kind]
-              for kind in _KINDS}  # fmt: skip
+    made = [(_kind(m), _shape(m, x, axes.y(m.y), m.anchor in names)) for m, x in zip(marks, places, strict=True)]
+    shapes = {kind: [shape for own, shape in made if own == kind] for kind in _KINDS}
     groups = [element("g", inside, class_=kind, **_KINDS[kind]) for kind, inside in shapes.items() if inside]
     ticks = [_label(axes.x(t), HEIGHT - 6, f"{t:g}", "middle") for t in _ticks(axes)]
     view = Markup(f"0 0 {axes.width} {HEIGHT}")
@@ -152,7 +152,7 @@ def _kind(mark: Mark) -> str:
     return "pass" if mark.passes else "fail" if mark.y is not None else "nan"
 
 
-def _shape(mark: Mark, x: float, y: float) -> Markup:
+def _shape(mark: Mark, x: float, y: float, is_link: bool) -> Markup:
     """A circle passes, a cross fails, a triangle is not finite: the shape says it, and the color again."""
     if mark.passes:
         shape = element("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r="2.8")
@@ -161,7 +161,7 @@ def _shape(mark: Mark, x: float, y: float) -> Markup:
     else:
         shape = element("path", d=Markup(f"M{x - 3:.1f} {y - 3:.1f}l6 6m0-6l-6 6"))
     named = join([element("title", mark.name), shape])
-    return link(mark.anchor, named, tabindex="-1") if mark.anchor else element("g", named)
+    return link(mark.anchor, named, tabindex="-1") if is_link else element("g", named)
 
 
 def power(number: float) -> str:

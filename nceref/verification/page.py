@@ -10,8 +10,9 @@ from nceref.cases.expected_failures import FAILING
 from nceref.cases.judge import of_bound
 from nceref.cases.records import RANDOM_WALK, Diagnosis, Probe, Result
 from nceref.diagnosis.conventions import CONVENTIONS
-from nceref.output.pages import GAP, Page
+from nceref.output.pages import GAP, Entry, Page
 from nceref.output.words import out_of
+from nceref.verification.report_data import ReportData
 from nceref.verification.several_runs import training_lines
 
 EFFECT, IF_MEANT = "effect on training", "if you mean it"
@@ -23,22 +24,87 @@ _FAR = 0.25
 """Part of the bound above which an error that passes counts as near, so that its right bits are shown."""
 
 
+def verdict_of(report: ReportData, page: Page | None = None, anchor: str = "") -> Page:
+    """The first part of `page_of`: what was judged, and the verdict."""
+    page = page or Page()
+    held_to = report.environment.get("against", report.loss)
+    page.heading(f"{report.target} against {held_to}" if held_to else report.target, 1, anchor=anchor)
+    if circumstances := ", ".join(_circumstances(report)):
+        page.print(circumstances, style="dim")
+    for key in ("reference", "containment"):
+        if words := report.environment.get(key):
+            page.print(words, style="dim")
+    print_reason(page, f"{report.verdict.upper()}: {report.reason}", style=_COLORS[report.verdict])
+    return page
+
+
+def print_reason(page: Page, text: str, style: str = "") -> None:
+    """A sentence; options at its end stand in a line of their own, to be copied."""
+    words, _, options = text.rpartition(": --")
+    if not words or "; " in options:
+        page.print(f"\n{text}", style=style)
+    else:
+        page.print(f"\n{words}:", style=style)
+        page.print(f"  --{options}", wrap=False)
+
+
+_COLORS = {
+    "conforms": "bold green",
+    "value-only": "bold green",
+    "differs": "bold red",
+    "error": "bold red",
+    "inconclusive": "bold yellow",
+}
+
+
+def runs_of(report: ReportData) -> list[str]:
+    """Dtypes of the run, or with ranks or steps the prefixes of the ids of results, one for each run."""
+    if not report.shared_by:
+        return str(report.environment.get("dtype", "")).split(", ")
+    return list(dict.fromkeys(r.case.partition("/")[0] for r in report.results if "/" in r.case))
+
+
+def _circumstances(report: ReportData) -> Iterator[str]:
+    about = report.environment
+    words = {**about, "framework": f"recorded in {about['recorded']}"} if about.get("recorded") else about
+    yield from (str(words[key]) for key in ("framework", "dtype", "device") if words.get(key))
+    if about.get("isolation"):
+        yield f"isolated by {about['isolation']}"
+    if report.shared_by:
+        yield f"value={about['value']}, sync={about['sync']} over {report.shared_by}"
+    if about.get("suite"):
+        yield f"suite {about['suite']}"
+    yield from (f"{name}={'given' if value is ... else value}" for name, value in report.settings.items())
+    if about.get("arguments"):
+        yield f"called with {about['arguments']}"
+
+
 def print_diagnosis(page: Page, diagnosis: Diagnosis, before: str = "") -> None:
     """An explanation: its id after a word, its sentence, the fix, where it was reported, and how to intend it."""
     page.heading(f"\n{before}{diagnosis.id}")
     page.grid([(diagnosis.sentence,)] if diagnosis.sentence else [], indent=GAP)
-    named = {
-        "yours": (diagnosis.formula, "code"),
-        "reference": (diagnosis.reference, "code"),
+    print_facts(page, facts_of(diagnosis))
+    if diagnosis.intend:
+        page.grid([(f"{IF_MEANT}: {diagnosis.intend}",)], indent=GAP)
+
+
+def facts_of(diagnosis: Diagnosis) -> dict[str, tuple[str, str]]:
+    """What stands below the sentence of an explanation, each with its style, by its name."""
+    threads = [(each, "link") for each in diagnosis.threads]
+    return {
+        "yours": (diagnosis.formula, "code formula"),
+        "reference": (diagnosis.reference, "code formula"),
         "fix": (diagnosis.fix, ""),
-        "reported in": (", ".join(diagnosis.threads), ""),
+        "reported in": (Entry(*[span for each in threads for span in ((", ", ""), each)][1:]), ""),
     }
-    given = {label: each for label, each in named.items() if each[0]}
+
+
+def print_facts(page: Page, facts: Mapping[str, tuple[str, str]]) -> None:
+    """Print texts beside their names, those that are not empty."""
+    given = {label: each for label, each in facts.items() if each[0]}
     width = max(map(len, given), default=0)
     for label, (text, style) in given.items():
         page.grid([(label, text)], width, styles=("", style), indent=GAP)
-    if diagnosis.intend:
-        page.grid([(f"{IF_MEANT}: {diagnosis.intend}",)], indent=GAP)
 
 
 def print_training(page: Page, training: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ from nceref.targets.arguments import SUCH_AS
 from nceref.targets.frameworks import NAMES
 from nceref.verification import page as layout
 from nceref.verification.cost import compared
+from nceref.verification.page import verdict_of
 from nceref.verification.report_data import ReportData, options_in
 
 CONFORMS, DIFFERS, USAGE, BROKEN_CHECKER, TARGET_FAILED, TOO_LITTLE, INCONCLUSIVE = range(7)
@@ -114,7 +115,7 @@ class Report(ReportData):
 
     def to_html(self) -> str:
         """The report as one HTML document of less than 1 MB that loads nothing."""
-        from nceref.verification.html.document import html_of
+        from nceref.verification.document import html_of
 
         return html_of([self])
 
@@ -131,7 +132,7 @@ class Report(ReportData):
 
     def _repr_html_(self) -> str:
         """The outcome in a few lines, for a notebook."""
-        from nceref.verification.html.document import short_html
+        from nceref.verification.document import short_html
 
         return short_html(self)
 
@@ -151,37 +152,13 @@ def page_of(report: Report, page: Page | None = None) -> Page:
     return rest_of(report, verdict_of(report, page))
 
 
-def verdict_of(report: Report, page: Page | None = None) -> Page:
-    """The first part of `page_of`: what was judged, and the verdict."""
-    page = page or Page()
-    held_to = report.environment.get("against", report.loss)
-    page.heading(f"{report.target} against {held_to}" if held_to else report.target, 1)
-    if circumstances := ", ".join(_circumstances(report)):
-        page.print(circumstances, style="dim")
-    for key in ("reference", "containment"):
-        if words := report.environment.get(key):
-            page.print(words, style="dim")
-    _print_reason(page, f"{report.verdict.upper()}: {report.reason}", style=_COLORS[report.verdict])
-    return page
-
-
-def _print_reason(page: Page, text: str, style: str = "") -> None:
-    """A sentence; options at its end stand in a line of their own, to be copied."""
-    words, _, options = text.rpartition(": --")
-    if not words or "; " in options:
-        page.print(f"\n{text}", style=style)
-    else:
-        page.print(f"\n{words}:", style=style)
-        page.print(f"  --{options}", wrap=False)
-
-
 def rest_of(report: Report, page: Page | None = None, printed: str = "") -> Page:
     """The rest of `page_of`, after the verdict; `printed` is the reason that was printed before, if it was."""
     page = page or Page()
     if printed and report.reason != printed:
         # The sentence went on from somewhere: what stands above is not printed again.
         added = report.reason.removeprefix(printed.partition(SUCH_AS)[0]).lstrip(";, ")
-        _print_reason(page, f"{added[:1].upper()}{added[1:]}")
+        layout.print_reason(page, f"{added[:1].upper()}{added[1:]}")
     for diagnosis in report.diagnosis:
         layout.print_diagnosis(page, diagnosis)
     for limit in report.limits:
@@ -193,7 +170,7 @@ def rest_of(report: Report, page: Page | None = None, printed: str = "") -> Page
     layout.print_training(page, report.training)
     if report.results:
         page.print()
-        layout.print_results(page, report.results, _runs(report))
+        layout.print_results(page, report.results, layout.runs_of(report))
     layout.print_failures(page, report.results, alone=not report.scope.recorded)
     layout.print_terms(page, report.terms)
     if words := compared(report.costs):
@@ -236,37 +213,6 @@ def explanation_of(report: Report, command: str = "") -> str:
             layout.print_diagnosis(page, diagnosis)
     page.print(f"\nthe whole report: {command or f'print({report.command})'}", wrap=False)
     return page.text().rstrip("\n")
-
-
-_COLORS = {
-    "conforms": "bold green",
-    "value-only": "bold green",
-    "differs": "bold red",
-    "error": "bold red",
-    "inconclusive": "bold yellow",
-}
-
-
-def _runs(report: Report) -> list[str]:
-    """Dtypes of the run, or with ranks or steps the prefixes of the ids of results, one for each run."""
-    if not report.shared_by:
-        return str(report.environment.get("dtype", "")).split(", ")
-    return list(dict.fromkeys(r.case.partition("/")[0] for r in report.results if "/" in r.case))
-
-
-def _circumstances(report: Report) -> Iterator[str]:
-    about = report.environment
-    words = {**about, "framework": f"recorded in {about['recorded']}"} if about.get("recorded") else about
-    yield from (str(words[key]) for key in ("framework", "dtype", "device") if words.get(key))
-    if about.get("isolation"):
-        yield f"isolated by {about['isolation']}"
-    if report.shared_by:
-        yield f"value={about['value']}, sync={about['sync']} over {report.shared_by}"
-    if about.get("suite"):
-        yield f"suite {about['suite']}"
-    yield from (f"{name}={'given' if value is ... else value}" for name, value in report.settings.items())
-    if about.get("arguments"):
-        yield f"called with {about['arguments']}"
 
 
 def _plain(value: Any) -> Any:

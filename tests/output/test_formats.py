@@ -4,6 +4,7 @@ import re
 
 from theory import latex
 
+from nceref.output.formats.html import html
 from nceref.output.pages import Entry, Math, Page
 
 
@@ -144,3 +145,53 @@ def test_an_entry_has_styles_of_its_own_and_a_link_hides_no_other():
     assert 'javascript:y"' not in made
     assert "<code>`f`</code> &lt;x&gt;" in made
     assert good in page.written("latex")
+
+
+def test_pictures_and_details_are_words_where_nothing_is_drawn_or_folded():
+    page, inside, below = Page(), Page(), Page()
+    below.heading("Part <1>", 1, anchor="1/part")
+    below.figure(("3 fail", "red"), draw=lambda names: f"<svg>{'a b' in names} {'gone' in names}</svg>")
+    below.figure(("all pass", ""), draw=lambda _: "<svg/>")
+    inside.table([(Entry(("x", "code"), ("\nwhy", "dim"), anchors=["a b", "more"]), Entry(("y", ""), to="gone"))])
+    below.folded("2 <cases>", inside)
+    below.folded("nothing", Page())
+    page.heading("All", 1)
+    page.table([(Entry(("first", ""), to="1/part"), "")])
+    page.add(below, levels=1)
+    assert page.text() == "All\nfirst\nPart <1>\n3 fail\nall pass\n2 <cases>\nx    y\nwhy\n"
+    made = page.written("markdown")
+    assert "## Part <1>\n\n3 fail\n\nall pass\n\n2 \\<cases>\n\n" in made
+    assert "| `x` why | y |" in made
+    made = page.written("latex")
+    assert "3 fail" in made
+    assert "2 $<$cases$>$" in made
+    made = page.written("html")
+    assert '<nav aria-label="Sections"><a href="#1/part">Part &lt;1&gt;</a></nav>' in made
+    assert '<a href="#1/part">first</a>' in made
+    assert '<h2 id="1/part">' in made
+    assert made.count('class="plots"') == 1
+    assert '<figcaption><span class="fail">3 fail</span></figcaption><svg>True False</svg>' in made
+    assert "<details><summary>2 &lt;cases&gt;</summary>" in made
+    assert '<th scope="row" id="a_b-' in made
+    assert "<td>y</td>" in made
+
+
+def test_a_document_that_would_be_too_long_has_fewer_details():
+    page, inside = Page(), Page()
+    rows = [(Entry((f"{n} {'x' * 500}", ""), anchors=[f"row-{n}"]),) for n in range(500)]
+    inside.table(rows)
+    inside.grid([(f"id-{n}",) for n in range(500)], styles=("code",))
+    page.figure(("words", ""), draw=lambda names: f"<svg>{sum(f'row-{n}' in names for n in range(500))}</svg>")
+    page.folded("details", inside)
+    page.table([(f"whole {n}",) for n in range(100)])
+    whole = html(page.blocks)
+    assert "<svg>500</svg>" in whole
+    assert "more do not fit in" not in whole
+    shown = {size: html(page.blocks, size) for size in (100_000, 20_000)}
+    assert all(len(text) < size and "whole 99" in text for size, text in shown.items())
+    assert "<svg>150</svg>" in shown[100_000]
+    assert shown[100_000].count('<p class="dim">350 more do not fit in; --json FILE has all</p>') == 2
+    assert "id-149" in shown[100_000]
+    assert "id-150" not in shown[100_000]
+    assert "<svg" not in shown[20_000]
+    assert "words" in shown[20_000]

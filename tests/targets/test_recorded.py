@@ -93,7 +93,7 @@ def test_right_answers_conform_and_the_report_is_about_these_cases_alone(probes)
     assert report.record()["scope"]["recorded"] is True
     assert {trial["result"] for trial in report.self_test} == {"caught"}
     assert not any(r.quantity.startswith("mode.") for r in report.results)
-    assert "Recorded in" in report.to_html()
+    assert "<dt>recorded</dt>" in report.to_html()
 
 
 def test_a_reader_that_loses_what_is_wrong_is_a_broken_checker(probes):

@@ -81,7 +81,7 @@ def test_every_format_of_a_report_has_it():
     assert f"\n{line}\n" in report.to_junit()
     assert report.record()["diagnosis"][0]["intend"] == line.removeprefix("if you mean it: ")
     for html in (report.to_html(), report._repr_html_()):
-        assert "If you mean it: <code>--set normalization=queue-not-normalized</code>" in html
+        assert "<dt>if you mean it</dt><dd><code>--set normalization=queue-not-normalized</code>" in html
 
 
 def test_every_convention_has_a_way_but_those_that_name_no_difference():

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from nceref.output.blocks import Block, Entries, Formula, Heading, Math, Paragraph, Part, Table, parts
+from nceref.output.blocks import Block, Entries, Figure, Folded, Formula, Heading, Math, Paragraph, Part, Table, parts
 from nceref.output.layout import Span
 from nceref.output.streams import GREEK
 
@@ -63,10 +63,14 @@ _SIGNS |= {"−": "$-$"}
 
 def latex(blocks: Iterable[Block]) -> str:
     """Blocks below one another; comments at the beginning name the packages that they need."""
-    lines = [line for part in parts(blocks) for line in ["", *_part(part)]]
+    lines = _lines(blocks)
     packages = dict.fromkeys(line for line in lines if line.startswith(_PACKAGE))
     amsmath = [f"{_PACKAGE}amsmath}}"] if any("align*" in line for line in lines) else []
     return "\n".join([*amsmath, *packages, *(line for line in lines if line not in packages)]).lstrip("\n") + "\n"
+
+
+def _lines(blocks: Iterable[Block]) -> list[str]:
+    return [line for part in parts(blocks) for line in ["", *_part(part)]]
 
 
 _PACKAGE = r"% \usepackage{"
@@ -85,6 +89,8 @@ def _part(block: Part) -> list[str]:
         return _entries(block)
     if isinstance(block, Table):
         return tabulated(block.header[0] if block.header else (), block.rows) if block.rows else []
+    if isinstance(block, Figure | Folded):
+        return _lines(block.plain)
     return _verbatim(block.text)
 
 
@@ -155,7 +161,7 @@ def _breakable(text: str) -> str:
 def _column(name: str, entries: Sequence[str]) -> _Column:
     longest = max(map(len, entries))
     if all(re.fullmatch(r"[-+.\d e°=]*", entry) for entry in entries):
-        longest = max(longest, *map(len, name.split()))
+        longest = max([1, longest, *map(len, name.split())])
         return _Column(longest, longest, numbers=True)
     # TeX breaks a line at a hyphen too.
     parts = [len(part) for entry in (name, *entries) for part in re.split(r"[\s\u200b]|(?<=-)", _breakable(entry))]

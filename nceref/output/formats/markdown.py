@@ -4,7 +4,20 @@ import re
 from collections.abc import Iterable, Iterator
 from textwrap import dedent
 
-from nceref.output.blocks import Block, Entries, Entry, Formula, Heading, Math, Paragraph, Part, Table, parts
+from nceref.output.blocks import (
+    Block,
+    Entries,
+    Entry,
+    Figure,
+    Folded,
+    Formula,
+    Heading,
+    Math,
+    Paragraph,
+    Part,
+    Table,
+    parts,
+)
 from nceref.output.layout import Span
 from nceref.output.markdown_parts import code, escaped, markdown_table, ticks_around
 
@@ -31,6 +44,8 @@ def _part(block: Part) -> str:
         return _fenced(code_alone) if block.is_code else "\n".join(_items(block)).strip()
     if isinstance(block, Table):
         return _table(block)
+    if isinstance(block, Figure | Folded):
+        return markdown(block.plain).strip()
     return _fenced(block.text)
 
 

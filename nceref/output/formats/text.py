@@ -3,7 +3,20 @@
 from collections.abc import Iterable, Iterator, Sequence
 from operator import ge
 
-from nceref.output.blocks import Block, Formula, Grid, Heading, Math, Paragraph, Rows, Styles, Table, styled
+from nceref.output.blocks import (
+    Block,
+    Figure,
+    Folded,
+    Formula,
+    Grid,
+    Heading,
+    Math,
+    Paragraph,
+    Rows,
+    Styles,
+    Table,
+    styled,
+)
 from nceref.output.layout import GAP, Line, cells, columns, fitting, narrowed, painted, unwrapped, wrapped
 from nceref.output.text import without_commands
 
@@ -24,6 +37,8 @@ def _lines(block: Block, page: int) -> Iterable[Line]:
         return _paragraph(block, page)
     if isinstance(block, Formula | Table) and block.layout:
         return (line for part in block.layout(page) for line in _lines(part, page))
+    if isinstance(block, Figure | Folded):
+        return (line for part in block.plain for line in _lines(part, page))
     if isinstance(block, Formula):
         lines = block.text(page - block.indent).splitlines()
         return [[(" " * block.indent, ""), (line, "")] for line in lines]
@@ -63,7 +78,7 @@ def _stack(page: int, rows: Rows, styles: Styles, indent: int) -> Iterator[Line]
 def _table(block: Table, page: int) -> Iterable[Line]:
     every = [*block.header, *block.rows]
     count = len(block.widths) or max(map(len, every), default=0)
-    own = block.widths or [max(cells(row[i]) for row in every) for i in range(count)]
+    own = block.widths or [max(cells(line) for row in every for line in row[i].split("\n")) for i in range(count)]
     numbers = block.right or (False,) * count
     if block.header and not _fits(page, every, own, numbers, block.indent):
         return _records(page, block.header[0], block.rows, block.indent)

@@ -64,7 +64,7 @@ def tally(rows: Iterable[AuditRow]) -> str:
 
 def html(rows: Iterable[AuditRow]) -> str:
     """The audit as one HTML document: an overview, and below it the report of each target in each dtype."""
-    from nceref.verification.html.document import html_of
+    from nceref.verification.document import html_of
 
     rows = list(rows)
     judged = [row for row in rows if row.report is not None]

@@ -113,7 +113,7 @@ def _expected(result: ManifestResult, id: str) -> Entry:
 
 def html(manifest: Manifest, results: Sequence[ManifestResult]) -> str:
     """All reports as one HTML document, as `verify` writes it of one."""
-    from nceref.verification.html.document import html_of
+    from nceref.verification.document import html_of
 
     notes = ["; ".join([*_as_expected(result), *result.problems]) for result in results]
     return html_of([result.report for result in results], f"{manifest.path}: {tally(results)}", notes)

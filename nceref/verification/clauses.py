@@ -3,25 +3,29 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
 
 from nceref.cases.corpus.clauses import CLAUSES, Clause, clause_of
 from nceref.cases.expected_failures import FAILING
 from nceref.cases.judge import of_bound
 from nceref.cases.records import Result
-from nceref.output.html_elements import Markup, element, join, link, row, table
+from nceref.output.layout import Span
+from nceref.output.pages import Entry, Page
 from nceref.output.strip_plot import Axes, Mark, axes_of, power, strip_plot
 from nceref.output.words import counted, out_of
-from nceref.verification.html.view import (
-    STATUS,
-    ReportView,
-    capital,
-    how_far,
-    largest,
-    status,
-)
+from nceref.verification.report_data import ReportData
 
+MARKS = {
+    "pass": ("green", "✓", "passes"),
+    "fail": ("red", "✕", "fails"),
+    "error": ("red", "!", "could not be run"),
+    "xpass": ("red", "✕", "passes, though it was expected to fail"),
+    "xfail": ("yellow", "○", "fails as expected"),
+    "skip": ("dim", "–", "not judged"),
+    "inconclusive": ("dim", "?", "says nothing"),
+}
+"""A color, a mark, and a word, by status; the color alone says nothing."""
 OTHER = Clause("other", "Other cases", "Cases that are not of the corpus.")
 
 
@@ -49,7 +53,7 @@ class CaseResults:
         """Whether anything fails."""
         return any(r.status in FAILING for r in self.results)
 
-    def mark(self, quantity: str, view: ReportView, number: int) -> Mark | None:
+    def mark(self, quantity: str, view: "ReportPart", number: int) -> Mark | None:
         """The mark of a quantity in a strip plot; None where nothing was measured."""
         first = self.by_quantity.get(quantity, (None,))[0]
         if first is None or first.status in ("skip", "inconclusive"):
@@ -59,7 +63,34 @@ class CaseResults:
             return None
         x = float(number) if self.temperature is None else self.temperature
         words = "no finite number" if ratio is None else power(ratio)
-        return Mark(x, ratio, passes, f"{self.case}: {words}", view.shown_anchor(first))
+        return Mark(x, ratio, passes, f"{self.case}: {words}", view.name(first))
+
+
+@dataclass(frozen=True, eq=False)
+class ReportPart:
+    """A report as a part of a page.
+
+    `prefix` begins its names, and `passes` says whether results that pass have rows.
+    """
+
+    report: ReportData
+    prefix: str = ""
+    passes: bool = True
+
+    @cached_property
+    def runs(self) -> tuple[str, ...]:
+        """The prefixes of the ids of results, one for each run; one empty text where there is one run."""
+        labels = dict.fromkeys(r.case.partition("/")[0] for r in self.report.results if "/" in r.case)
+        return tuple(labels) or ("",)
+
+    def run_of(self, result: Result) -> str:
+        """The run that a result is of."""
+        label = result.id.partition("/")[0]
+        return label if label in self.runs else ""
+
+    def name(self, result: Result) -> str:
+        """The name that leads to a result: its id, so that a link can be written by hand."""
+        return f"{self.prefix}{result.id if '/' in result.id else f'result/{result.id}'}"
 
 
 def _weight(r: Result) -> tuple[bool, bool, bool]:
@@ -71,7 +102,7 @@ def is_compared(r: Result) -> bool:
     return bool(r.case) and r.quantity.startswith(("value", "grad."))
 
 
-def cases_of(view: ReportView) -> list[CaseResults]:
+def cases_of(view: ReportPart) -> list[CaseResults]:
     """The compared results by case and run, in the order of the clauses; the runs of a case follow one another."""
     groups: dict[tuple[str, str], list[Result]] = {}
     for r in filter(is_compared, view.report.results):
@@ -86,9 +117,16 @@ def cases_of(view: ReportView) -> list[CaseResults]:
     return sorted(out, key=lambda c: (order.get(c.geometry, len(order)), place[c.case]))
 
 
-def compared(view: ReportView) -> Iterator[Markup]:
-    """A section for each clause; clauses and cases that fail come first."""
+def print_clauses(page: Page, view: ReportPart) -> None:
+    """Print a part for each clause; clauses and cases that fail come first."""
     cases = cases_of(view)
+    if not view.report.results:
+        return
+    page.heading("\nCases", anchor=f"{view.prefix}cases")
+    if ids := [r.id for r in view.report.results if r.status in FAILING]:
+        listed = Page()
+        listed.grid([(id,) for id in ids], styles=("code",))
+        page.folded(f"{counted(len(ids), 'id')}, as --expected-failures takes them", listed)
     # What was judged on no case has no column; it is listed with its reason.
     quantities = tuple(dict.fromkeys(
         name for c in cases for name, group in c.by_quantity.items() if group[0].status != "skip"
@@ -100,11 +138,31 @@ def compared(view: ReportView) -> Iterator[Markup]:
     clauses = [
         (clause, sorted(group, key=lambda c: not c.fails)) for clause, group in groupby(cases, lambda c: c.clause)
     ]
+    if marks:
+        page.print(*_LEGEND)
     for clause, group in sorted(clauses, key=lambda one: not (one[1][0].fails or stopped[one[0]])):
-        yield _clause(view, clause, group, quantities, axes, numbers, stopped[clause])
+        page.heading(f"\n{clause.title}", 3, anchor=f"{view.prefix}cases-{clause.name}")
+        count = stopped[clause]
+        unanswered = [(f"; ✕ {counted(count, 'case')} without an answer", "red")] if count else []
+        page.print(_tally(group), *unanswered)
+        page.print(clause.about, style="dim")
+        for run in view.runs:
+            own = [c for c in group if c.run == run]
+            if run and own:
+                page.print(run, style="bold")
+            for quantity in quantities:
+                _print_figure(page, view, own, quantity, axes, numbers)
+        _print_table(page, view, group, quantities)
 
 
-def _without_answer(view: ReportView) -> Counter[Clause]:
+_LEGEND = (
+    "Each mark is a case: ", ("● within its bound", "green"), ", ", ("✕ beyond it", "red"), ", ",
+    ("▲ not a finite number", "red"), ". The horizontal axis is the temperature, the vertical axis error / bound, and"
+    " the line is the bound. Each mark links to its row.",
+)  # fmt: skip
+
+
+def _without_answer(view: ReportPart) -> Counter[Clause]:
     """Number of cases, by clause, that ended without an answer, as where the target raises."""
     ended = {
         r.case.removeprefix(f"{view.run_of(r)}/")
@@ -114,48 +172,22 @@ def _without_answer(view: ReportView) -> Counter[Clause]:
     return Counter(clause_of(case)[0] or OTHER for case in ended)
 
 
-def _clause(
-    view: ReportView,
-    clause: Clause,
-    cases: Sequence[CaseResults],
-    quantities: Sequence[str],
-    axes: Axes,
-    numbers: Mapping[str, int],
-    stopped: int,
-) -> Markup:
-    # The table first: a mark links only to what has a row.
-    results = _table(view, cases, quantities)
-    plots = []
-    for run in view.runs:
-        own = [c for c in cases if c.run == run]
-        figures = [f for q in quantities if (f := _figure(view, own, q, axes, numbers))]
-        if figures:
-            plots.append(element("div", element("p", run, class_="run") if run else None, figures, class_="plots"))
-    anchor = view.anchor(f"cases-{clause.name}")
-    unanswered = (
-        element("span", f" ✕ {counted(stopped, 'case')} without an answer", class_="tag fail") if stopped else None
-    )
-    title = view.heading(2, clause.title, " ", _tally(cases), unanswered, id=anchor)
-    about = element("p", clause.about, class_="dim")
-    return element("section", title, about, plots, _example(view, cases), results, aria_labelledby=anchor)
-
-
-def _tally(cases: Sequence[CaseResults]) -> Markup:
+def _tally(cases: Sequence[CaseResults]) -> Span:
     failing = len(dict.fromkeys(c.case for c in cases if c.fails))
     judged = len(dict.fromkeys(c.case for c in cases if any(r.status != "skip" for r in c.results)))
     if failing:
         where = _in_what(cases)
         # Without a place where something is wrong, what was expected to fail passes.
         words = f" differ{'s' * (failing == 1)}{where}" if where else ": passes, expected to fail"
-        return element("span", f"✕ {out_of(failing, judged, 'case')}{words}", class_="tag fail")
+        return f"✕ {out_of(failing, judged, 'case')}{words}", "red"
     if not judged:
-        return element("span", "– not judged", class_="tag skip")
+        return "– not judged", "dim"
     most = at_most(largest([r for c in cases for r in c.results if r.status == "pass"]))
     if held := len({c.case for c in cases if any(r.status == "xfail" for r in c.results)}):
         others = f"; what else is judged agrees{most}" if most else ""
         words = f"○ {out_of(held, judged, 'case')} differ{'s' * (held == 1)} as expected{others}"
-        return element("span", words, class_="tag held")
-    return element("span", f"✓ {counted(judged, 'case')} agree{'s' * (judged == 1)}{most}", class_="tag pass")
+        return words, "yellow"
+    return f"✓ {counted(judged, 'case')} agree{'s' * (judged == 1)}{most}", "green"
 
 
 def _in_what(cases: Sequence[CaseResults]) -> str:
@@ -169,9 +201,9 @@ def _in_what(cases: Sequence[CaseResults]) -> str:
 
 
 def counted_results(results: Sequence[Result]) -> tuple[str, str]:
-    """The kind of the worst results; how many fail, or else pass, and how many do either against or as expected."""
+    """The color of the worst results; how many fail, or else pass, and how many do either against or as expected."""
     of = {name: [r for r in results if r.status == name] for name in ("xpass", "xfail", "pass")}
-    wrong = [r for r in results if STATUS[r.status][0] == "fail" and r.status != "xpass"]
+    wrong = [r for r in results if MARKS[r.status][0] == "red" and r.status != "xpass"]
     failed, surprising, held, passed = len(wrong), *map(len, of.values())
     words = []
     if failed:
@@ -183,8 +215,8 @@ def counted_results(results: Sequence[Result]) -> tuple[str, str]:
         words.append(f"✕ {surprising} pass{'es' * (surprising == 1)}, expected to fail")
     if held:
         words.append(f"○ {held} fail{'s' * (held == 1)} as expected{how_far(of['xfail'])}")
-    kinds = {"fail": failed + surprising, "held": held, "pass": passed}
-    return next((kind for kind, number in kinds.items() if number), "skip"), "; ".join(words)
+    colors = {"red": failed + surprising, "yellow": held, "green": passed}
+    return next((color for color, number in colors.items() if number), "dim"), "; ".join(words)
 
 
 def at_most(ratio: float | None) -> str:
@@ -194,25 +226,21 @@ def at_most(ratio: float | None) -> str:
     return f", at most {power(ratio)} of the bound" if ratio <= 1 else f", up to {power(ratio)} times the bound"
 
 
-def _figure(
-    view: ReportView, cases: Sequence[CaseResults], quantity: str, axes: Axes, numbers: Mapping[str, int]
-) -> Markup | None:
+def _print_figure(
+    page: Page, view: ReportPart, cases: Sequence[CaseResults], quantity: str, axes: Axes, numbers: Mapping[str, int]
+) -> None:
     """The strip plot of one quantity in one run, with its numbers in words."""
     groups = [group for c in cases if (group := c.by_quantity.get(quantity))]
     marks = [m for c in cases if (m := c.mark(quantity, view, numbers[c.case]))]
     if not marks:
-        return None
-    kind, words = counted_results([group[0] for group in groups])
-    shown = marks if view.detail.passes else _few(marks, axes)
+        return
+    color, words = counted_results([group[0] for group in groups])
+    caption = (quantity_name(quantity), "bold"), (f" {words}", color)
     # Of many results, what passes is summed up in words.
-    drawn = view.detail.pictures and (view.detail.passes or kind == "fail")
-    picture = strip_plot(shown, axes) if drawn else None
-    caption = (
-        element("strong", quantity_name(quantity)),
-        " ",
-        element("span", words, class_=kind),
-    )
-    return element("figure", element("figcaption", caption), picture)
+    if view.passes or color == "red":
+        page.figure(*caption, draw=partial(strip_plot, marks if view.passes else _few(marks, axes), axes))
+    else:
+        page.print(*caption)
 
 
 def _few(marks: Sequence[Mark], axes: Axes) -> list[Mark]:
@@ -230,72 +258,40 @@ def quantity_name(quantity: str) -> str:
     return quantity if not quantity.startswith("grad.") else f"gradient of {quantity.removeprefix('grad.')}"
 
 
-def _example(view: ReportView, cases: Sequence[CaseResults]) -> Markup | None:
-    """The first failure of a clause, in numbers."""
-    r = next((r for c in cases for group in c.by_quantity.values() for r in group if r.status in FAILING), None)
-    if r is None:
-        return None
-    anchor = view.shown_anchor(r)
-    named = link(anchor, r.id) if anchor else element("span", r.id)
-    return element("p", "For instance ", named, ": ", view.cut(r.why), ".", class_="example")
-
-
-def _table(view: ReportView, cases: Sequence[CaseResults], quantities: Sequence[str]) -> Markup:
+def _print_table(page: Page, view: ReportPart, cases: Sequence[CaseResults], quantities: Sequence[str]) -> None:
     """A row for each case and run; where there are too many results, only for those in which something fails."""
     several = len(view.runs) > 1
-    shown = [c for c in cases if view.detail.passes or c.fails]
-    left_out = len(cases) - len(shown)
-    rows, cut = shown[: view.detail.rows], len(shown[view.detail.rows :])
-    bodies = []
-    for _, group in groupby(rows, key=lambda c: c.case):
-        members = list(group)
-        bodies.append(
-            element("tbody", [_row(view, c, quantities, n, len(members), several) for n, c in enumerate(members)])
-        )
-    header = ["case", *["run"] * several, *map(quantity_name, quantities)]
-    words = [f"{left_out} more without a failure are summed up above" if left_out else "",
-             f"{cut} more do not fit in; --json FILE has all" if cut else ""]  # fmt: skip
-    note = "; ".join(filter(None, words))
-    after = element("p", f"{capital(note)}.", class_="dim") if note else None
-    if not rows:
-        return join([after])
-    caption = "Error in units of its bound: at most 1 is right."
-    summary = element("summary", f"{counted(len(bodies), 'case')}, result by result")
-    return element("details", summary, table(header, bodies, caption), after)
+    shown = [c for c in cases if view.passes or c.fails]
+    if shown:
+        inside = Page()
+        inside.print("Error in units of its bound: at most 1 is right.", style="dim")
+        header = ("case", *["run"] * several, *map(quantity_name, quantities))
+        numbers = [n > several for n in range(len(header))]
+        inside.table([_row(view, c, quantities, several) for c in shown], header=[header], right=numbers)
+        page.folded(f"{counted(len({c.case for c in shown}), 'case')}, result by result", inside)
+    if left_out := len(cases) - len(shown):
+        page.print(f"{left_out} more without a failure are summed up above.", style="dim")
 
 
-def _row(view: ReportView, c: CaseResults, quantities: Sequence[str], place: int, runs: int, several: bool) -> Markup:
-    shown = {q: c.by_quantity[q] for q in quantities if q in c.by_quantity}
-    hidden = [r for name, group in c.by_quantity.items() if name not in shown for r in group]
-    spans = [element("span", id=view.result_anchor(r)) for r in hidden]
+def _row(view: ReportPart, c: CaseResults, quantities: Sequence[str], several: bool) -> tuple[str, ...]:
+    hidden = [r for name, group in c.by_quantity.items() if name not in quantities for r in group]
     what = c.clause.geometries.get(c.geometry, "")
-    named = element("code", c.case), element("span", f" {what}", class_="dim") if what else None
-    # The case stands once, beside all of its runs.
-    span = {"scope": "rowgroup", "rowspan": runs} if runs > 1 else {"scope": "row"}
-    head = element("th", None if several else spans, named, **span) if place == 0 else None
-    return element(
-        "tr",
-        head,
-        element("td", c.run, spans) if several else None,
-        [_cell(view, shown.get(q, ())) for q in quantities],
-    )
+    named = Entry((c.case, "code"), (f" {what}" if what else "", "dim"), anchors=map(view.name, hidden))
+    return named, *[c.run] * several, *(_cell(view, c.by_quantity.get(q, ())) for q in quantities)
 
 
-def _cell(view: ReportView, results: Sequence[Result]) -> Markup:
+def _cell(view: ReportPart, results: Sequence[Result]) -> str:
     if not results:
-        return element("td")
-    first, *others = results
+        return ""
+    first = results[0]
+    color, mark, usual = MARKS[first.status]
     ratio = of_bound(first)
     number = "" if ratio is None else power(ratio)
     if first.quantity.endswith(".finite"):
         number = "finite" if first.status == "pass" else "not finite"
-    ids = [element("span", id=view.result_anchor(r)) for r in others]
-    if first.status not in FAILING:
-        return element("td", ids, status(first, number), id=view.result_anchor(first))
-    why = view.cut(first.why), f"; {counted(round(first.bits), 'bit')} right" if first.bits is not None else None
-    named = [element("code", r.id, class_="id") for r in results if r.status in FAILING]
-    shown = element("span", why, class_="why")
-    return element("td", ids, status(first, number), shown, named, id=view.result_anchor(first))
+    bits = f"; {counted(round(first.bits), 'bit')} right" if first.bits is not None else ""
+    why = [(f"\n{first.why}{bits}", "dim")] if first.status in FAILING else []
+    return Entry((f"{mark} {number or usual}", color), *why, anchors=map(view.name, results))
 
 
 ALONE = (
@@ -308,22 +304,24 @@ ALONE = (
 """Results without a comparison, by the beginning of their quantity: id, title and a sentence."""
 
 
-def alone(view: ReportView) -> Iterator[Markup]:
-    """A section for each kind of results that have a sentence in place of a number."""
+def print_alone(page: Page, view: ReportPart) -> None:
+    """Print a part for each kind of results that have a sentence in place of a number."""
     rest = [r for r in view.report.results if not is_compared(r)]
     for beginning, name, title, about in ALONE:
         own = [r for r in rest if r.quantity.startswith(beginning)]
         rest = [r for r in rest if not r.quantity.startswith(beginning)]
         if own:
-            lines = list(_alike(view, own))
-            rows = [_line(view, group) for group in lines[: view.detail.rows]]
-            cut = len(lines) - len(rows)
-            after = element("p", f"{cut} more do not fit in; --json FILE has all.", class_="dim") if cut else None
-            shown = table(("name", "result", "on", "what it says"), rows, class_="words")
-            yield view.section(f"cases-{name}", title, element("p", about, class_="dim"), shown, after, below=2)
+            page.heading(f"\n{title}", 3, anchor=f"{view.prefix}cases-{name}")
+            page.print(about, style="dim")
+            lines = Page()
+            lines.table([_line(view, group) for group in _alike(view, own)], header=[_SENTENCES])
+            page.folded(counted(len(own), "result"), lines, is_open=True)
 
 
-def _alike(view: ReportView, results: Sequence[Result]) -> Iterator[list[Result]]:
+_SENTENCES = ("name", "result", "on", "what it says")
+
+
+def _alike(view: ReportPart, results: Sequence[Result]) -> Iterator[list[Result]]:
     """Results in the same words are one finding; those that fail come first."""
     groups: dict[tuple[str, str, str, str], list[Result]] = {}
     for r in results:
@@ -331,16 +329,29 @@ def _alike(view: ReportView, results: Sequence[Result]) -> Iterator[list[Result]
     yield from sorted(groups.values(), key=lambda group: group[0].status not in FAILING)
 
 
-def _line(view: ReportView, group: Sequence[Result]) -> Markup:
+def _line(view: ReportPart, group: Sequence[Result]) -> tuple[str, ...]:
     first, *others = group
-    ids = [element("span", id=view.result_anchor(r)) for r in others[: view.detail.rows]]
+    color, mark, usual = MARKS[first.status]
     name = first.quantity.partition(".")[2] or first.id
     cases = first.case.rpartition("/")[2] + (f" and {len(others)} more" if others else "")
     run = view.run_of(first)
     place = f"{cases}, {run}" if run and run != cases else cases
-    words = [view.cut(first.why)]
-    if first.status in FAILING:
-        # What is written into --expected-failures, character for character.
-        listed = [element("code", r.id, class_="id") for r in group[: view.detail.rows]]
-        words += [element("details", element("summary", counted(len(group), "id")), listed) if others else listed[0]]
-    return row([ids, element("code", name)], status(first), place, words, id=view.result_anchor(first))
+    return Entry((name, "code"), anchors=map(view.name, group)), Entry((f"{mark} {usual}", color)), place, first.why
+
+
+def largest(results: Sequence[Result]) -> float | None:
+    """The largest error in units of its bound; None where nothing was measured."""
+    return max((ratio for r in results if (ratio := of_bound(r)) is not None), default=None)
+
+
+def how_far(results: Sequence[Result]) -> str:
+    """The largest error of results that fail, for the end of a sentence; empty where nothing was measured."""
+    lost, ratio = sum(r.quantity.endswith(".finite") for r in results), largest(results)
+    words = [f", by up to {power(ratio)} times the bound"] if ratio is not None else []
+    words += [f", {f'{lost} of them ' * (lost < len(results))}not finite"] if lost else []
+    return "".join(words)
+
+
+def capital(sentence: str) -> str:
+    """A sentence that begins with a capital letter, unless it begins with a name, as of a file."""
+    return sentence[:1].upper() + sentence[1:] if sentence.partition(" ")[0].rstrip(",:").isalpha() else sentence
