@@ -219,10 +219,12 @@ def compare(context: click.Context, /, vectors: str, outputs: str, **given: Any)
     with changed_files(), progress("judging outputs") as on_progress:
         reports = recorded.compare(vectors, outputs, on_progress)
     reports = tuple(replace(report, command=command_of(context)) for report in reports)
+    page = page_of(reports)
     makers = {
         "json": lambda: json_text(record(reports)),
         "html": lambda: html_of(reports),
+        "markdown": lambda: page.written("markdown"),
         "junit": lambda: junit_of(reports),
     }
-    show_report(makers, given, lambda: page_of(reports))
+    show_report(makers, given, lambda: page)
     context.exit(worst(reports))

@@ -18,14 +18,8 @@ MANY = 2000
 """Number of results above which those that pass are summed by clause."""
 LARGEST = 1_000_000
 """Bytes that a document stays below."""
-VERDICTS = {
-    "conforms": ("green", "✓"),
-    "value-only": ("green", "✓"),
-    "differs": ("red", "✕"),
-    "inconclusive": ("yellow", "?"),
-    "error": ("red", "!"),
-}
-"""The color and the mark of a verdict."""
+_MARKS = {"conforms": "✓", "value-only": "✓", "differs": "✕", "inconclusive": "?", "error": "!"}
+"""Marks of verdicts, beside the color."""
 
 
 def html_of(reports: Sequence[ReportData], title: str = "", notes: Iterable[str] = ()) -> str:
@@ -44,17 +38,17 @@ def html_of(reports: Sequence[ReportData], title: str = "", notes: Iterable[str]
 def several(reports: Sequence[ReportData], title: str, notes: Sequence[str] = ()) -> Page:
     """An overview, and below it each report; those that fail come first."""
     passes = sum(len(report.results) for report in reports) <= MANY
-    order = {"red": 0, "yellow": 1}
+    order = {"bold red": 0, "bold yellow": 1}
     pairs = sorted(
         zip(reports, notes or [""] * len(reports), strict=True),
-        key=lambda pair: order.get(VERDICTS[pair[0].verdict][0], 2),
+        key=lambda pair: order.get(layout.COLORS[pair[0].verdict], 2),
     )
     rows, page, below = [], Page(), Page()
     for number, (report, note) in enumerate(pairs, 1):
-        name, (color, mark) = f"{number}/verdict", VERDICTS[report.verdict]
+        verdict = f"{_MARKS[report.verdict]} {report.verdict}", layout.COLORS[report.verdict]
         rows.append((
-            Entry((report.target, ""), to=name), Entry((report.loss, "code")), str(report.environment.get("dtype", "")),
-            Entry((f"{mark} {report.verdict}", color)), " or ".join(d.id for d in report.diagnosis), note,
+            Entry((report.target, ""), to=f"{number}/verdict"), Entry((report.loss, "code")),
+            str(report.environment.get("dtype", "")), Entry(verdict), " or ".join(d.id for d in report.diagnosis), note,
         ))  # fmt: skip
         below.add(whole_page(report, f"{number}/", passes=passes), levels=1)
     page.heading(title, 1)
@@ -180,12 +174,9 @@ def _print_environment(page: Page, view: ReportPart) -> None:
     report = view.report
     declared = all_losses().get(report.loss)
     loss = Entry((report.loss, "code"), (f": {declared.declaration.summary}" if declared else "", ""))
-    given = ", ".join(f"{name}={'given' if x is ... else x}" for name, x in report.settings.items())
     about = {
         "reference": (loss, ""),
         "formula": (declared.declaration.text if declared else "", "formula"),
-        "held to": (given, ""),
-        "cases": (f"{report.scope.cases} judged" if report.scope.cases else "", ""),
     }
     page.heading("\nEnvironment", anchor=f"{view.prefix}environment")
     layout.print_facts(page, about | {name: (_value(x), "") for name, x in report.environment.items()})
@@ -200,8 +191,7 @@ def _value(thing: object) -> str:
 def short_html(report: ReportData) -> str:
     """The outcome in a few lines, for a notebook."""
     page = Page()
-    _, mark = VERDICTS[report.verdict]
-    page.print((f"{mark} {report.verdict.upper()}", "bold"), f": {report.reason}")
+    page.print((f"{_MARKS[report.verdict]} {report.verdict.upper()}", "bold"), f": {report.reason}")
     for diagnosis in report.diagnosis:
         if diagnosis.first:
             print_explanation(page, diagnosis)

@@ -34,7 +34,7 @@ def verdict_of(report: ReportData, page: Page | None = None, anchor: str = "") -
     for key in ("reference", "containment"):
         if words := report.environment.get(key):
             page.print(words, style="dim")
-    print_reason(page, f"{report.verdict.upper()}: {report.reason}", style=_COLORS[report.verdict])
+    print_reason(page, f"{report.verdict.upper()}: {report.reason}", style=COLORS[report.verdict])
     return page
 
 
@@ -48,7 +48,7 @@ def print_reason(page: Page, text: str, style: str = "") -> None:
         page.print(f"  --{options}", wrap=False)
 
 
-_COLORS = {
+COLORS = {
     "conforms": "bold green",
     "value-only": "bold green",
     "differs": "bold red",

@@ -61,7 +61,8 @@ def html(blocks: Iterable[Block], largest: float = math.inf, title: str = "") ->
     shown = parts(blocks)
     headings = [block for block in shown if isinstance(block, Heading)]
     sections = [block for block in headings if block.level == 2 and block.anchor]
-    navigation = [link(block.anchor, _text(block.spans)) for block in sections[: _LINKS * (len(sections) <= _LINKS)]]
+    linked = sections if len(sections) <= _LINKS else []
+    navigation = [link(block.anchor, _text(block.spans)) for block in linked]
     name = title or next((_text(block.spans) for block in headings), "nceref")
     text = ""
     for rows, letters in _ROOMS:

@@ -350,10 +350,10 @@ def test_the_command_prints_writes_and_exits(run, vectors, tmp_path):
     lines = answers.of_bug(vectors.cases["nt_xent"], program)
     sha256 = read_vectors(folder).sha256
     outputs = str(answers.written(tmp_path / "run.jsonl", sha256, lines, implementation="C++"))
-    files = [tmp_path / f"r.{name}" for name in ("json", "html", "xml")]
+    files = [tmp_path / f"r.{name}" for name in ("json", "html", "xml", "md")]
     status, out, err = run("compare", str(folder), outputs, "--json", str(files[0]), "--html", str(files[1]),
-                           "--junit", str(files[2]))  # fmt: skip
-    assert (status, err.splitlines()) == (1, [f"wrote {path}" for path in files])
+                           "--junit", str(files[2]), "--markdown", str(files[3]))  # fmt: skip
+    assert (status, sorted(err.splitlines())) == (1, sorted(f"wrote {path}" for path in files))
     assert out.startswith("C++ against nt_xent\nrecorded in run.jsonl, float64, suite vectors ")
     assert "self-contrast-kept" in out
     report = json.loads(files[0].read_text())
@@ -362,6 +362,7 @@ def test_the_command_prints_writes_and_exits(run, vectors, tmp_path):
     assert report["environment"]["manifest"] == sha256
     assert "self-contrast-kept" in files[1].read_text()
     assert ET.parse(files[2]).getroot().get("name") == "C++ nt_xent"
+    assert files[3].read_text().startswith("# C++ against nt_xent\n")
     assert run("compare", str(folder), outputs, "--junit", outputs)[0] == 2
 
 
