@@ -41,6 +41,7 @@ AXE := 4.14.1
 #:   vendored           run exported tests where there is a library and no nceref: NumPy, and PyTorch if it can be installed
 #:   environments       run every example of a command in every odd environment, and count the findings
 #:   mutate             change 200 places of the package, one at a time, and count how many make test notices
+#:   goldens            write anew what every example of a command prints, in tests/commands/golden
 #:   references-check   compute every frozen reference of the tests anew, and compare
 #:   references         compute those whose formula or case has changed, and freeze them
 #:
@@ -73,7 +74,7 @@ AXE := 4.14.1
 #:   peers              install PyTorch, which make bench compares with
 #:   machines-tables    measure errors by machine, rewrite the tables in docs/reliability.md
 
-.PHONY: help tables test test-slow test-oldest test-newest test-pythons test-machines machines-quick machines-tables oldest-environment newest-environment test-peers vendored site test-site fuzz references references-check lint types dist package latex report-picture prove score score-independent score-distributed score-gradients score-left-out snapshot snapshot-all snapshot-peers mutate environments generate check bench bench-chunked peers audit experiments clean
+.PHONY: help tables test test-slow test-oldest test-newest test-pythons test-machines machines-quick machines-tables oldest-environment newest-environment test-peers vendored site test-site fuzz goldens references references-check lint types dist package latex report-picture prove score score-independent score-distributed score-gradients score-left-out snapshot snapshot-all snapshot-peers mutate environments generate check bench bench-chunked peers audit experiments clean
 .DELETE_ON_ERROR:
 
 help:
@@ -213,6 +214,10 @@ site: $(VENV)/installed-site
 test-site: $(VENV)/installed-site
 	npm install --silent --no-save --prefix $(VENV) katex@$(KATEX) axe-core@$(AXE) || echo "npm is missing: accessibility is not tested"
 	$(BIN)/python -m pytest tests/site
+
+# What a change does to pages and records is the diff of these.
+goldens: $(VENV)/installed-test
+	WRITE_GOLDENS=1 $(BIN)/python -m pytest tests/cli/test_every_option.py
 
 # What the tests judge programs by (tests/data/references.npz), from the formulas. `make test` computes one of each loss,
 # and refuses those whose formula or case is no longer what they were computed from.

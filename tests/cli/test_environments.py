@@ -118,7 +118,7 @@ def wrong(environment, examples, results):
 
 def test_what_must_not_be_is_seen():
     """Each way in which a run can be wrong is a problem, and a run that is right is none."""
-    plain, example = Environment("plain"), Example("losses --json", json="-")
+    plain, example = Environment("plain"), Example("losses --json")
     assert not list(problems(plain, example, 0, b"[]", b""))
     assert not list(problems(BY_NAME["full disk"], example, 2, b"", b"Error: no space"))
     terminal, dumb = Environment("", {"TERM": "xterm"}, "80"), Environment("", {"TERM": "dumb"}, "80")

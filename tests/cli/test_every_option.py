@@ -1,16 +1,19 @@
-"""Every command with every option and every format runs: no traceback, JSON without NaN, the keys that were promised.
+"""Every command with every option and every format prints what stands in `tests/commands/golden`.
 
 The options are read from the commands, so one without an example fails here. What the numbers mean is tested elsewhere.
 """
 
-import json
+import os
 
 import click
 import pytest
 from commands.examples import EXAMPLES, commands, fill, make_small
+from commands.golden import differences, read, shown, write
 
 from nceref.cli import experiment_page, quadrants_pictures
 from nceref.theory import figure_files
+
+pytestmark = pytest.mark.machine
 
 
 def words_of(example):
@@ -69,28 +72,30 @@ def small(folder, monkeypatch):
     monkeypatch.setattr(experiment_page, "figure", lambda study, results, suffix: suffix.encode())
 
 
-def refused(constant):
-    pytest.fail(f"{constant} is no JSON")
+@pytest.fixture(scope="module")
+def golden():
+    """What stands in the files; where they are to be written anew, nothing does, and what is printed is put in."""
+    known = {} if os.environ.get("WRITE_GOLDENS") else read()
+    yield known
+    if os.environ.get("WRITE_GOLDENS"):
+        write(known)
 
 
-def at(content, path):
-    """The entry at a path such as ``rows[].0``: a number stands for a place among the values."""
-    for part in filter(None, path.replace("[]", ".[]").split(".")):
-        content = content[0] if part == "[]" else content[part]
-    return content
+def test_every_file_is_of_an_example(golden):
+    assert golden.keys() <= {example.words for example in EXAMPLES}
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.words[:60])
-def test_it_runs(request, run, folder, example):
+def test_it_prints_what_it_did(request, run, golden, example):
     if not {"--isolate", "--timeout"} & {*words_of(example)}:
         request.getfixturevalue("in_this_process")
     status, out, err = run(*words_of(example))
     assert (status, "Traceback" in err) == (example.status, False), out + err
     # What is refused is told on standard error.
     assert out or " --out " in example.words or (example.status == 2 and err)
-    if not example.json:
-        return
-    text = out if example.json == "-" else (folder / example.json).read_text(encoding="utf-8")
-    content = json.loads(text, parse_constant=refused)
-    for path, keys in example.keys.items():
-        assert set(at(content, path)) == set(keys.split(", ")), path
+    text = shown(out, err, example.json.strip("-"))
+    if os.environ.get("WRITE_GOLDENS"):
+        golden[example.words] = text
+    assert text == golden.get(example.words), (
+        f"if that is meant, make goldens:\n{differences(golden.get(example.words, ''), text)}"
+    )

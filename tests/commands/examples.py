@@ -1,7 +1,7 @@
 """An example of every command with every option and every format, and the small sizes that they run with."""
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from hashlib import sha256
 
@@ -57,15 +57,17 @@ expected_failures = [{id = "*/value", reason = "it returns twice the mean"}]
 
 @dataclass(frozen=True)
 class Example:
-    """One call: the words after ``nceref``, its exit status, and for each object in its JSON the keys.
-
-    `json` is the file that holds the JSON, or - for standard output; ``[]`` in a path is the first entry of a list.
-    """
+    """One call: the words after ``nceref``, and its exit status."""
 
     words: str
     status: int = 0
-    json: str = ""
-    keys: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def json(self):
+        """The file that holds its JSON, - for standard output; empty where it has none."""
+        _, wanted, rest = f"{self.words} -".partition(" --json ")
+        file = rest.split()[0] if wanted else ""
+        return "-" if file.startswith("-") else file
 
     @property
     def quick(self):
@@ -73,16 +75,7 @@ class Example:
         return not self.words.startswith(_SLOW)
 
 
-_SLOW = (
-    "check",
-    "claims",
-    "experiment long",
-    "figures limit",
-    "figures sphere",
-    "init",
-    "mutants",
-    "plot-limits",
-)
+_SLOW = ("check", "claims", "experiment long", "figures limit", "figures sphere", "init", "mutants", "plot-limits")
 _SLOW += ("derive nce-optimum --text", "quadrants --steps 3 --temperature 0.2 --out", "verify targets")
 _SLOW += ("equal", "vectors", "verify --manifest")
 
@@ -100,27 +93,6 @@ def commands():
             yield name, command
 
 
-REPORT = {
-    "": "command, diagnosis, environment, exit_code, loss, reason, results, scope, self_test, settings, target, "
-    "verdict",
-    "self_test[]": "case, result, run, sentence, why, wrong_answer",
-    "scope": "cases, dtypes, modes, not_judged, ranges",
-    "results[]": "bits, bound, case, error, id, quantity, size, status, why",
-    "environment": "algorithm, arguments, defaults, device, dtype, fixed, framework, nceref, numpy, platform, python, "
-    "seed, suite",
-}
-RECORDED = REPORT | {
-    "scope": f"{REPORT['scope']}, recorded",
-    "environment": f"{REPORT['environment']}, manifest, recorded",
-}
-EQUALITY = {"": "exit_code, first, identity, report, second, sentence"}
-TALLY = "among, killed, named, total"
-DIAGNOSIS = "first, fix, formula, id, intend, parts, reference, sentence, threads, where"
-SEARCH = "calls, ended, limit, sentence"
-EVIDENCE = "held, run, seconds"
-MANIFEST = "corpus, counts, files, format, generator, license, min_cases, reduction, sha256, specification"
-CASE = "blind, clauses, expect, id, kills, loss, settings"
-CHECKED = "cases, engine, loss, numbers, wrong"
 ID = json.loads((DATA / "nce.json").read_text())["cases"][0]["id"]
 PRINTED = {
     "check simple": "text markdown html latex json",
@@ -138,148 +110,62 @@ PRINTED = {
 EXAMPLES = (
     *(Example(f"{words} --format {form}") for words, forms in PRINTED.items() for form in forms.split()),
     Example("check --certify uniformity"),
-    Example(
-        "check --certify simple --second-engine --json",
-        json="-",
-        keys={"[]": "apart, cases, dtype, loss, numbers, of_bound, undecided, unsettled, worst"},
-    ),
-    Example("check simple --json", json="-", keys={"[]": "check, detail, loss, status"}),
+    Example("check --certify simple --second-engine --json"),
+    Example("check simple --json"),
     Example("claims"),
     Example("claims wl-6 PC-19"),
     Example("claims wl-6 --latex"),
-    Example(
-        "claims --verdict wrong --source 003 --json",
-        json="-",
-        keys={
-            "[]": "carried out, cells, computed, counterexample, derivation, evidence, formula, given, id, latex, "
-            "missing, place, published, repaired, source, statement, title, verdict"
-        },
-    ),
+    Example("claims --verdict wrong --source 003 --json"),
     Example("vectors compare vectors outputs.jsonl"),
     Example(
-        "vectors compare vectors wrong.jsonl --json made.json --html made.html --markdown made.md --junit made.xml",
-        1,
-        json="made.json",
-        keys=RECORDED | {"": f"{REPORT['']}, training", "diagnosis[]": DIAGNOSIS},
+        "vectors compare vectors wrong.jsonl --json made.json --html made.html --markdown made.md --junit made.xml", 1
     ),
-    Example(
-        "vectors compare both several.jsonl --json", json="-", keys={"": "exit_code, reports", "reports[]": REPORT[""]}
-    ),
+    Example("vectors compare both several.jsonl --json"),
     Example("derive"),
     Example("derive nce-optimum --text"),
     Example("derive nce-optimum --latex --out made.tex"),
     Example("expect --loss nt_xent --n 256 --temperature 0.07 --dim 8 --value 6.2364"),
     Example("expect --loss nt_xent --n 256 --temperature 0.07 --value=-1", 1),
-    Example(
-        "expect --loss siglip --n 8 --logit-scale 10 --set logit_bias=-10 --value 3 --json",
-        json="-",
-        keys={
-            "": "conventions, defaults, loss, readings, settings, sign, value",
-            "readings[]": "assumes, because, error, formula, needs_dim, situation, spread, value",
-            "settings": "dim, logit_bias, logit_scale, n",
-        },
-    ),
+    Example("expect --loss siglip --n 8 --logit-scale 10 --set logit_bias=-10 --value 3 --json"),
     Example("experiment"),
-    Example(
-        "experiment long-tail --seeds 1 --first-seed 7 --json - --out made",
-        json="-",
-        keys={
-            "": "about, claims, class counts, command, curves, figure, made with, measures, name, published, rule, "
-            "seeds, statements, title, "
-            "values",
-            "statements[]": "contrasts, margin, source, text, verdict",
-            "statements[].contrasts[]": "half of the interval, mean, measure, weights",
-            "published": "rows, source",
-        },
-    ),
+    Example("experiment long-tail --seeds 1 --first-seed 7 --json - --out made"),
     Example("figures --list"),
     Example("figures sphere-force --out made"),
     Example("figures sphere-force --out made --check"),
     Example("figures sphere-force --format svg --format png --format pdf --out made"),
     Example("verify targets.py:loss --call f(logits,target,temperature) --framework numpy --timeout 60 --isolate"),
-    Example(
-        "verify targets.py:Doubled --init factor=2 --set factor=outer-factor-2 --json",
-        json="-",
-        keys={"[]": "diagnosis, loss, reason, target, verdict"},
-    ),
+    Example("verify targets.py:Doubled --init factor=2 --set factor=outer-factor-2 --json"),
     Example("init targets.py --out made.toml --timeout 60 --isolate"),
     Example("init targets.py --out made.toml --force"),
     Example("init targets.py --out -"),
     Example("losses"),
     Example("losses --latex"),
-    Example(
-        "losses --json",
-        json="-",
-        keys={
-            "[]": "formula, gradient, hypotheses, inputs, kinks, latex, name, notes, properties, relations, rows, "
-            "sign, sources, summary",
-            "[].inputs[]": "gradient, kind, meaning, name, shapes",
-            "[].sources[]": "place, read, work",
-        },
-    ),
+    Example("losses --json"),
     Example("mutants"),
     Example("mutants --ranks 2"),
     Example("mutants --catalogue gradients"),
-    Example(
-        "mutants --json",
-        json="-",
-        keys={"[]": "also, dtypes, file, group, id, losses, named, options, seen, sentence, settings, thread, wrong"},
-    ),
+    Example("mutants --json"),
     Example("mutants score alignment-always-squared --dtype float64 --suite quick --leave-one-out"),
     Example("mutants score moco-as-in-its-third-version --dtype float64 --catalogue independent"),
     # With PyTorch and without: there is no such program.
     Example("mutants score no-such-program --ranks 2", 2),
-    Example(
-        "mutants score alignment-always-squared --dtype float64 --suite quick --json",
-        json="-",
-        keys={
-            "": "by_dtype, correct_variants, explained, false_alarms, met, trials",
-            "by_dtype.float64": "all, distributed, gradients, held-out, independent, left-out, pairs, triples, tuning",
-            "explained.float64": "gradients, independent, left-out, triples",
-            "explained.float64.independent": "confirmed, located, measured, named, none, unconfirmed",
-            "by_dtype.float64.all": TALLY,
-            "trials[]": "among, calls, confirmed, dtype, errors, expected, explaining, explanation, group, id, killed, "
-            "limited, loss, named, reason, right, said, seconds, verdict",
-        },
-    ),
+    Example("mutants score alignment-always-squared --dtype float64 --suite quick --json"),
     Example("plot-limits --out limits"),
     Example("plot-limits --similarities 0.25,0.5,-0.45 --temperatures 0.05,1 --format svg --format png --out own"),
     Example("plot-limits --format pdf --out own"),
     Example("figures limit-zero limit-minimum --out limits --check"),
     Example("claims --prove IS-8"),
     # The counterexample of this claim is decided by NumPy.
-    Example(
-        "claims --prove PC-12 --json",
-        json="-",
-        keys={
-            "": "claims, totals",
-            "claims[]": "evidence, expected, findings, held, id, verdict",
-            "claims[].evidence": "counterexample, numeric, property, symbolic",
-            "claims[].evidence.counterexample": "held, seconds",
-            "totals": "counterexample, numeric, property, symbolic",
-            "totals.symbolic": EVIDENCE,
-        },
-    ),
+    Example("claims --prove PC-12 --json"),
     Example("quadrants --seed 3 --steps 3 --dtype float64 --temperature 0.2 --confounder --save made.npz"),
     Example("quadrants --resume made.npz"),
-    Example("quadrants --steps 3 --temperature 0.2 --out made --animate 0.2 --json made.json", json="made.json"),
-    Example(
-        "quadrants --steps 3 --temperature 0.2 --json -",
-        json="-",
-        keys={
-            "": "W1, W2, confounder, done, dtype, made_with, runs, samples, seed, steps",
-            "runs[]": "W1, W2, comparable_until, features, growth, rate, statistics, stopped, temperature, "
-            "weights_at_500",
-            "runs[].growth[]": "apart, step",
-            "runs[].statistics": "alignment, cosine_between, cosine_within, loss_first, loss_last, neighbor_accuracy, "
-            "positive_on_top, radius, square_distance, std, uniformity",
-        },
-    ),
+    Example("quadrants --steps 3 --temperature 0.2 --out made --animate 0.2 --json made.json"),
+    Example("quadrants --steps 3 --temperature 0.2 --json -"),
     Example("vectors list"),
-    Example("vectors list --json", json="-", keys={"": MANIFEST}),
+    Example("vectors list --json"),
     Example("vectors list uniformity simple"),
-    Example("vectors list nce --json", json="-", keys={"[]": f"{CASE}, formats, shapes"}),
-    Example(f"vectors info {ID} --json", json="-", keys={"": f"{CASE}, inputs, outputs"}),
+    Example("vectors list nce --json"),
+    Example(f"vectors info {ID} --json"),
     *(
         Example(f"vectors export --loss nce --loss simple --dtype float16 --format {ending} --out made")
         for ending in ("npz", "safetensors", "c-header", "json")
@@ -287,26 +173,20 @@ EXAMPLES = (
     Example("vectors export --loss nce --full --out whole"),
     Example("vectors export --loss nce --loss simple --as test --for torch --runner unittest --out tests --force"),
     Example("vectors check nowhere", 2),
-    Example("vectors check --loss nce --json", json="-", keys={"": "losses, wrong", "losses[]": CHECKED}),
+    Example("vectors check --loss nce --json"),
     Example("tables --list"),
-    Example("tables --list --format json", json="-", keys={"[]": "name, title"}),
+    Example("tables --list --format json"),
     Example("tables paco-optimum --format text"),
     Example("tables paco-optimum --format markdown"),
     Example("tables paco-optimum temperature-easy --format html"),
     Example("tables paco-optimum --format csv --out made"),
     Example("tables paco-optimum --format latex --digits 4"),
-    Example(
-        "tables paco-optimum --format json",
-        json="-",
-        keys={"[]": "columns, name, rows, source, title", "[].rows[].alpha K": "computed, published, verdict"},
-    ),
+    Example("tables paco-optimum --format json"),
     Example("verify --conventions"),
     Example("verify targets.py:loss --loss cross_entropy --suite quick --dtype float32 --list-cases"),
     Example(
         "verify targets.py:loss --loss cross_entropy --call f(logits,target,temperature) --framework numpy --device cpu"
-        " --algorithm log1p --seed 1 --timeout 60 --suite quick --case seven-0.5 --explain --json -",
-        json="-",
-        keys=REPORT | {"": f"bounds, {REPORT['']}"},
+        " --algorithm log1p --seed 1 --timeout 60 --suite quick --case seven-0.5 --explain --json -"
     ),
     Example(
         "verify targets.py:loss --loss cross_entropy --suite quick --case seven-0.5 --require-grad --junit - --isolate",
@@ -317,20 +197,14 @@ EXAMPLES = (
         "verify targets.py:Doubled --loss cross_entropy --init factor=2 --suite quick --json made.json"
         " --html made.html --markdown made.md --junit made.xml --repro made.py",
         1,
-        json="made.json",
-        keys=REPORT | {"": f"{REPORT['']}, training, search", "search": SEARCH, "diagnosis[]": DIAGNOSIS},
     ),
     Example("verify targets.py:Doubled --loss cross_entropy --init factor=2 --suite quick --calls 0 --explain", 1),
     Example(
-        "verify targets.py:Doubled --loss cross_entropy --init factor=2 --suite quick --expected-failures known.txt",
+        "verify targets.py:Doubled --loss cross_entropy --init factor=2 --suite quick --expected-failures known.txt"
     ),
     Example("verify targets.py:loss --loss cross_entropy --modes compile", 2),
     Example("verify targets.py:loss --loss cross_entropy --param temperature=exp(log_tau) --suite quick", 2),
-    Example(
-        "verify targets.py:loss --loss cross_entropy --suite quick --multiple-of 4 --inputs batch.npz --json",
-        json="-",
-        keys=REPORT | {"scope.ranges": "classes, rows, temperature"},
-    ),
+    Example("verify targets.py:loss --loss cross_entropy --suite quick --multiple-of 4 --inputs batch.npz --json"),
     Example("verify targets.py:loss --loss cross_entropy --suite quick --shape 12,5 --temperatures 0.01"),
     # NumPy has no ranks.
     Example(
@@ -342,34 +216,18 @@ EXAMPLES = (
     Example("verify targets.py:loss --loss cross_entropy --suite quick --accumulate 2"),
     Example(
         "verify --manifest nceref.toml --only doubled --json made.json --html made.html --junit made.xml"
-        " --markdown made.md --badge made.svg",
-        json="made.json",
-        keys={
-            "": "checks, exit_code, left_out, manifest, nceref, schema, targets",
-            "targets[]": "checks, exit_code, expected_failures, least_checks, line, name, problems, report, verdict",
-            "targets[].expected_failures[]": "diagnosis, failed, id, line, link, reason, strict",
-            "targets[].report": REPORT[""],
-        },
+        " --markdown made.md --badge made.svg"
     ),
     Example("verify --update-checks --only doubled"),
     Example("verify targets.py:loss --loss cross_entropy --suite quick --against targets.py:loss"),
     Example(
         "equal targets.py:loss targets.py:Doubled --loss cross_entropy --init factor=2 --set label_smoothing=0.0"
         " --call f(logits,target,temperature) --framework numpy --suite quick --dtype float64 --seed 1 --timeout 60"
-        " --calls 40 --json made.json",
-        json="made.json",
-        keys=EQUALITY,
+        " --calls 40 --json made.json"
     ),
-    Example("equal cross_entropy targets.py:loss --suite quick --isolate --json", json="-", keys=EQUALITY),
+    Example("equal cross_entropy targets.py:loss --suite quick --isolate --json"),
     Example("verify --all --suite quick --dtype float64 --checkout supcontrast=. --html made.html"),
-    Example(
-        "verify --all --json made.json --checkout supcontrast=.",
-        json="made.json",
-        keys={
-            "": "exit_code, rows",
-            "rows[]": "cases, diagnosis, dtype, failed, loss, peer, status, target, verdict, version, why",
-        },
-    ),
+    Example("verify --all --json made.json --checkout supcontrast=."),
 )
 
 
