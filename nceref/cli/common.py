@@ -72,18 +72,21 @@ def json_file(about: str) -> Callable[[C], C]:
     )
 
 
-def page_format(json: str = "") -> Callable[[C], C]:
+def page_format(json: str = "", *, file: bool = False) -> Callable[[C], C]:
     """The option --format of a command that prints a page, as its argument `form`.
 
-    `json` says what is printed as JSON, which has an option of its own as well; empty: nothing is.
+    `json` says what is printed as JSON, which has an option of its own as well; empty: nothing is, but where this may
+    name a `file`, see `json_file`.
     """
     from nceref.output.pages import FORMS
 
     def add(command: C) -> C:
-        if json:
+        if file:
+            command = json_file("Print JSON; with FILE, write it beside the page.")(command)
+        elif json:
             about = f"Print JSON{json}."
             command = click.option("--json", "form", flag_value="json", default="text", help=about)(command)
-        forms = click.Choice(["text", *FORMS, *(["json"] if json else [])])
+        forms = click.Choice(["text", *FORMS, *(["json"] if json or file else [])])
         return click.option(
             "--format", "form", type=forms, default="text", show_default=True, help="Print the page in this format."
         )(command)

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from nceref.cli.common import json_file
+from nceref.cli.common import page_format
 from nceref.cli.options import options_of_verify, pairs, values
 from nceref.cli.reports import show_report
 
@@ -29,9 +29,9 @@ Examples
 @click.option("--loss", help="The loss whose inputs both take; default: what A is found to be.")
 @click.option("--set", "settings", metavar="K=V", multiple=True, help="Setting or convention that both intend.")
 @options_of_verify("call", "init", "framework", "suite", "dtype", "seed", "timeout", "isolate", "calls")
-@json_file("Print JSON; with FILE, write it beside the page.")
+@page_format(file=True)
 @click.pass_context
-def equal(context: click.Context, /, first: str, second: str, **given: Any) -> None:
+def equal(context: click.Context, /, first: str, second: str, form: str, **given: Any) -> None:
     """Say whether A and B are the same loss: `file.py:name`, `package.module:name`, or a name of `nceref losses`.
 
     Both are called on the designed cases, and values and gradients must agree within the bounds on rounding errors of
@@ -50,5 +50,5 @@ def equal(context: click.Context, /, first: str, second: str, **given: Any) -> N
     options = {**pairs("--set", given["settings"]), **values(given)}
     with progress("judging cases") as on_progress:
         found = equality(first, second, given["loss"], on_progress, **options)
-    show_report({"json": lambda: json_text(found.record())}, given, lambda: page_of(found))
+    show_report({"json": lambda: json_text(found.record())}, given, lambda: page_of(found), form)
     context.exit(found.exit_code)

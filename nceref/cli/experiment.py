@@ -2,14 +2,14 @@
 
 import click
 
-from nceref.cli.common import echo_json, json_file, show, wrote
+from nceref.cli.common import echo_json, page_format, show, wrote
 
 
 @click.command(short_help="Run a small analogue of a published result.")
 @click.argument("name", required=False)
 @click.option("--seeds", metavar="N", type=int, help="Number of seeds; each experiment has its own default.")
 @click.option("--first-seed", metavar="SEED", type=int, help="First seed.  [default: 1000]")
-@json_file("Print a record; with FILE, write it beside the page.")
+@page_format(file=True)
 @click.option(
     "--out",
     metavar="DIR",
@@ -17,7 +17,7 @@ from nceref.cli.common import echo_json, json_file, show, wrote
     help="Write page, record and figure into this folder as well.",
 )
 def experiment(
-    name: str | None, seeds: int | None, first_seed: int | None, json_file: str | None, out: str | None
+    name: str | None, seeds: int | None, first_seed: int | None, json_file: str | None, form: str, out: str | None
 ) -> None:
     """Train small encoders with the losses of NAME, and say which published statements show up.
 
@@ -32,10 +32,10 @@ def experiment(
     from nceref.theory import table_formats
 
     if name is None:
-        if seeds is not None or first_seed is not None or json_file or out:
+        if seeds is not None or first_seed is not None or json_file or out or form == "json":
             msg = "--seeds, --first-seed, --json and --out need the NAME of an experiment; leave out all to list them"
             raise click.UsageError(msg)
-        show(table_formats.names(experiment_page.experiments().values()))
+        show(table_formats.names(experiment_page.experiments().values()), form)
         return
     chosen = experiment_page.chosen(name)
     files.must_be_writable({"--out": out}, {"--json": json_file})
@@ -43,10 +43,10 @@ def experiment(
     with progress("training", len(chosen.settings) * (chosen.seeds if seeds is None else max(seeds, 0))) as on_progress:
         first = FIRST_SEED if first_seed is None else first_seed
         results = run(chosen, seeds, on_progress, first=first, processes=process_count())
-    if json_file == "-":
+    if json_file == "-" or form == "json":
         echo_json(experiment_page.record(chosen, results))
     else:
-        show(experiment_page.page_of(chosen, results))
+        show(experiment_page.page_of(chosen, results), form)
     if json_file not in (None, "-"):
         files.write_text(json_file, experiment_page.to_json(chosen, results), "--json")
         wrote(json_file)

@@ -2,7 +2,7 @@
 
 import click
 
-from nceref.cli.common import FINDING, echo, file_name, output_file, show, wrote
+from nceref.cli.common import FINDING, echo, file_name, output_file, page_format, show, wrote
 
 
 @click.command(short_help="Write a manifest of the losses of a package.")
@@ -25,8 +25,11 @@ from nceref.cli.common import FINDING, echo, file_name, output_file, show, wrote
     help="Seconds for importing one module, and for one call.",
 )
 @click.option("--isolate", is_flag=True, help="Run PACKAGE without network and write access.")
+@page_format()
 @click.pass_context
-def init(context: click.Context, /, package: str, out: str, force: bool, timeout: float, isolate: bool) -> None:
+def init(
+    context: click.Context, /, package: str, out: str, force: bool, timeout: float, isolate: bool, form: str
+) -> None:
     """Recognize the losses of PACKAGE, and write a manifest for `nceref verify` and `pytest --nceref`.
 
     PACKAGE is package, package.module, file.py or a folder. It is executed, in a process of its own: its public modules
@@ -54,7 +57,7 @@ def init(context: click.Context, /, package: str, out: str, force: bool, timeout
         echo(f"Error: {error}", err=True)
         context.exit(TARGET_FAILED)
     if not draft.recognized:
-        show(write.page_of(draft))
+        show(write.page_of(draft), form)
         context.exit(FINDING)
     text = write.manifest_text(draft, "" if out == "-" else Path(out).parent)
     if out == "-":
@@ -62,7 +65,7 @@ def init(context: click.Context, /, package: str, out: str, force: bool, timeout
         return
     write_text(out, text, "--out")
     wrote(out)
-    show(write.page_of(draft, out))
+    show(write.page_of(draft, out), form)
 
 
 def _refuse_to_replace(out: str, force: bool) -> None:

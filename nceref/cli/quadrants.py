@@ -6,7 +6,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from nceref.cli.common import FINDING, echo, echo_json, file_name, json_file, show, wrote
+from nceref.cli.common import FINDING, echo, echo_json, file_name, page_format, show, wrote
 
 _EPILOG = """\b
 Examples
@@ -33,12 +33,18 @@ _IN_FILE = ("seed", "temperature", "steps", "dtype", "confounder", "save")
 @click.option("--confounder", is_flag=True, help="Hold rate / temperature at 0.006, not the rate.")
 @click.option("--out", type=click.Path(), help="Folder for the pictures: SVG, PNG and an animation.")
 @click.option("--animate", metavar="T", type=float, help="The run that the animation shows.  [default: the first]")
-@json_file("Print the runs as JSON; with FILE, write them beside the page.")
+@page_format(file=True)
 @click.option("--save", metavar="FILE", type=file_name, help="Save the state, also on Ctrl-C or SIGTERM (.npz).")
 @click.option("--resume", metavar="FILE", type=file_name, help="Go on from a saved state, and save there again.")
 @click.pass_context
 def quadrants(
-    context: click.Context, /, out: str | None, animate: float | None, json_file: str | None, **given: Any
+    context: click.Context,
+    /,
+    out: str | None,
+    animate: float | None,
+    json_file: str | None,
+    form: str,
+    **given: Any,
 ) -> None:
     """Train the encoder of source 003 on its 100 points, and check the statements of that source.
 
@@ -46,7 +52,10 @@ def quadrants(
     program. The indices of a run depend on the runs before it: with --temperature, a run differs from the published one
     of that temperature. The exit status is 1 if a run diverges.
     """
+    from nceref.cli.quadrants_page import page_of
     from nceref.output import files
+    from nceref.output.json_text import json_text
+    from nceref.training.quadrants.record import record
 
     wanted = {"--json": json_file, "--save": given["save"], "--resume": given["resume"]}
     files.must_be_writable({"--out": out}, wanted)
@@ -55,10 +64,13 @@ def quadrants(
     runs, beside = _trained(setup, given)
     if saved := given["save"] or given["resume"]:
         wrote(saved)
-    if json_file is not None:
-        _write_json(runs, json_file)
-    if json_file != "-":
-        _print(runs, beside)
+    if json_file not in (None, "-"):
+        files.write_text(json_file, json_text(record(runs), indent=None), "--json")
+        wrote(json_file)
+    if json_file == "-" or form == "json":
+        echo_json(record(runs))
+    else:
+        show(page_of(runs, beside), form)
     if out is not None:
         _draw(runs, out, animated)
     if any(run.stopped for each in (runs, beside) if each is not None for run in each.runs):
@@ -126,26 +138,6 @@ def _trained(setup: Any, given: Mapping[str, Any]) -> Any:
             replay.run(**asdict(setup) | {"confounder": False}, on_progress=on_progress) if setup.confounder else None
         )
     return runs, beside
-
-
-def _write_json(runs: Any, path: str) -> None:
-    from nceref.training.quadrants.record import record
-
-    content = record(runs)
-    if path == "-":
-        echo_json(content)
-        return
-    from nceref.output import files
-    from nceref.output.json_text import json_text
-
-    files.write_text(path, json_text(content, indent=None), "--json")
-    wrote(path)
-
-
-def _print(runs: Any, beside: Any) -> None:
-    from nceref.cli import quadrants_page
-
-    show(quadrants_page.page_of(runs, beside))
 
 
 def _draw(runs: Any, out: str, animated: int) -> None:

@@ -46,12 +46,14 @@ def is_page_printed(given: Mapping[str, Any]) -> bool:
     return not any(given.get(f"{name}_file") == "-" for name in _PRINTED)
 
 
-def show_report(makers: Mapping[str, Callable[[], str]], given: Mapping[str, Any], page: Callable[[], "Page"]) -> None:
+def show_report(
+    makers: Mapping[str, Callable[[], str]], given: Mapping[str, Any], page: Callable[[], "Page"], form: str = "text"
+) -> None:
     """Write the files of a report, each of which is named on standard error, and print it.
 
     `makers` has the function that makes the text of each format: ``json``, ``html``, ``junit``, ``markdown``,
     ``badge``, ``repro``. `given` has for each the option ``FORMAT_file``: a path, - for standard output in place of the
-    page, or None.
+    page, or None. `form` is the format that is printed: one of these, or one of pages.
     """
     # What took long to find is shown also if a file cannot be written.
     try:
@@ -59,10 +61,11 @@ def show_report(makers: Mapping[str, Callable[[], str]], given: Mapping[str, Any
             if given[f"{option}_file"] not in (None, "-"):
                 _write(given[f"{option}_file"], make(), f"--{option}")
     finally:
-        if name := next((n for n in _PRINTED if n in makers and given.get(f"{n}_file") == "-"), ""):
-            _PRINTED[name](makers[name]())
+        wanted = [n for n in _PRINTED if n in makers and (given.get(f"{n}_file") == "-" or n == form)]
+        if wanted:
+            _PRINTED[wanted[0]](makers[wanted[0]]())
         else:
-            show(page())
+            show(page(), form)
 
 
 def _write(path: str, text: str, option: str) -> None:

@@ -95,6 +95,10 @@ def commands():
 
 ID = json.loads((DATA / "nce.json").read_text())["cases"][0]["id"]
 PRINTED = {
+    "equal uniformity uniformity --loss uniformity --suite quick": "text markdown html latex json",
+    "experiment long-tail --seeds 1 --first-seed 7": "text markdown html latex json",
+    "init targets.py --out printed.toml --force": "text markdown html latex",
+    "quadrants --steps 3 --temperature 0.2": "text markdown html latex json",
     "check simple": "text markdown html latex json",
     "claims wl-6": "text markdown html latex json",
     "derive paco-extra": "text markdown html latex",
@@ -265,12 +269,12 @@ def recorded_files():
 def make_small(setattr=setattr):
     """Small sizes: little data, two losses to be identified as, one peer that is always right.
 
-    Vectors are read once, and losses checked once.
+    Vectors are read once, losses checked once, and encoders trained once.
     """
     study = experiment_page.experiments()["long-tail"]
     more = {k: v for k, v in study.run.keywords.items() if k not in ("data", "training")}
     more |= {"data": few_samples, "training": Training((32, 16, 8), 4, 6, 1e-3)}
-    short = replace(study, run=partial(study.run.func, **more))
+    short = replace(study, run=partial(trained_once, partial(study.run.func, **more)))
     setattr(experiment_page, "experiments", lambda: {"long-tail": short})
     for module in (identify, loss_search):
         setattr(module, "all_losses", lambda: {name: get_loss(name) for name in ("cross_entropy", "simple")})
@@ -305,6 +309,14 @@ def read_once(folder=None, losses=()):
 
 
 _CHECKED: dict = {}
+_TRAINED: dict = {}
+
+
+def trained_once(run, seed, on_progress):
+    """The results of a seed, which every format prints."""
+    if seed not in _TRAINED:
+        _TRAINED[seed] = run(seed, on_progress)
+    return _TRAINED[seed]
 
 
 def vectors_checked_once(cases, check):
