@@ -80,11 +80,6 @@ def test_other_first_seeds_are_in_the_command():
     assert experiment_page.command(ALL["long-tail"], results) == "nceref experiment long-tail --seeds 1 --first-seed 7"
 
 
-def test_without_a_name_all_are_listed(run):
-    listed = run("experiment")[1]
-    assert all(name in listed for name in ALL)
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [

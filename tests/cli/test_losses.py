@@ -4,7 +4,7 @@ import json
 
 import pytest
 from output.page_text import plain_lines, words
-from sweep import every_loss, sweep
+from sweep import every_loss
 
 from nceref.checks.properties import PROPERTIES
 from nceref.checks.settings import in_words
@@ -14,41 +14,13 @@ from nceref.losses import all_losses, get_loss
 from nceref.spec import Scalar
 
 
-def test_losses_lists_every_loss(run):
-    status, out, err = run("losses")
-    assert (status, err) == (0, "")
-    assert [line.split()[0] for line in out.splitlines() if not line.startswith(" ")] == list(all_losses())
-
-
 def test_an_empty_name_is_no_list_and_an_import_path_is_the_loss_itself(run):
     assert run("losses", "")[0] == 2
     assert run("losses", "nceref.losses:nt_xent") == run("losses", "nt_xent")
 
 
-def test_losses_as_json_is_a_list_of_objects(run):
-    status, out, _ = run("losses", "--json")
-    assert status == 0
-    assert [one["name"] for one in json.loads(out)] == list(all_losses())
-    assert [one["name"] for one in json.loads(run("losses", "dcl", "--json")[1])] == ["dcl"]
-
-
 def test_latex_prints_the_formula_alone(run):
     assert run("losses", "nt_xent", "--latex") == (0, get_loss("nt_xent").latex + "\n", "")
-
-
-def test_latex_of_all_losses_is_headed_by_their_names(run):
-    lines = run("losses", "--latex")[1].splitlines()
-    assert lines[0::2] == [f"% {name}" for name in all_losses()]
-    assert lines[1::2] == [loss.latex for loss in all_losses().values()]
-
-
-def test_list_fits_80_columns_and_names_every_loss_with_its_summary_and_sources():
-    page = losses_page.overview(all_losses().values()).text()
-    plain_lines(page)
-    for name, loss in all_losses().items():
-        block = page[page.index(f"\n{name} ") if not page.startswith(f"{name} ") else 0 :]
-        for text in (loss.declaration.summary, *(source.work for source in loss.sources)):
-            assert text in words(block)
 
 
 @every_loss
@@ -69,15 +41,6 @@ def test_page_of_a_loss_fits_80_columns_and_holds_all_that_is_declared(loss_name
         assert words(text) in words(page)
     wide = losses_page.page_of(loss).text(width=300)
     assert all(f"{source.place.strip()} [{source.read}]" in wide for source in loss.sources)
-
-
-@sweep("width", [40, 50, 64])
-@every_loss
-def test_narrow_page_of_a_loss_loses_nothing(loss_name, width):
-    wide, narrow = (losses_page.page_of(get_loss(loss_name)).text(width=columns) for columns in (300, width))
-    assert max(map(len, narrow.splitlines())) <= width
-    assert "…" not in narrow
-    assert "".join(narrow.split()) == "".join(wide.split())
 
 
 @every_loss

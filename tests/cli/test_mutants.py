@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from sweep import sweep
 
 from mutants.__main__ import content
-from mutants.score import CORRECT, INDEPENDENT, NAMED, Score, ScoredProgram, programs
+from mutants.score import CORRECT, INDEPENDENT, NAMED, Score, ScoredProgram
 from mutants.score_page import score_page
 from nceref.cli import mutants_page, nceref
 from nceref.cli.mutants import mutants as command
@@ -19,13 +19,9 @@ def scored(name="m", group="tuning", verdict="differs", right=True, diagnoses=("
     return ScoredProgram(name, "nt_xent", "float64", group, "x", verdict, diagnoses, "", right, right, 0, 0.0, 0.0)
 
 
-def test_pages_are_80_columns_wide_and_list_every_program():
-    listed = mutants_page.overview(list(mutants_page.records("known").values())).text()
-    assert max(map(len, listed.splitlines())) <= 80
-    assert all(name in listed for name in programs())
+def test_what_is_not_named_and_what_is_a_false_alarm_are_listed():
     misnamed = scored("nt-xent-own-logit-kept", right=False, diagnoses=("outer-factor-2",) * 3)
     page = score_page(Score((scored(), misnamed, scored(group=CORRECT)))).text()
-    assert max(map(len, page.splitlines())) <= 80
     assert "Not named (1)" in page
     assert "False alarms (1)" in page
 
@@ -65,31 +61,8 @@ def test_the_second_catalogue_is_met_by_what_is_explained_and_confirmed(wrong, m
     assert ("Not confirmed" in page) == (independent() in wrong)
 
 
-def test_the_command_lists_shows_and_prints_json():
-    run = CliRunner().invoke
-    assert "nt-xent-own-logit-kept" in run(command, []).output
-    one = run(command, ["nt-xent-own-logit-kept"]).output
-    assert "vturrisi/solo-learn#206" in one
-    assert "mutants/wrong/denominators.py" in one
-    (record,) = json.loads(run(command, ["nt-xent-own-logit-kept", "--json"]).output)
-    assert (record["named"], record["losses"]) == (["self-contrast-kept"], ["nt_xent"])
-    assert set(record) == {
-        "id", "sentence", "losses", "thread", "seen", "wrong", "named", "also", "group", "settings", "options",
-        "dtypes", "file",
-    }  # fmt: skip
-
-
-def test_the_command_scores_and_fails_on_a_missed_target(monkeypatch):
+def test_the_command_fails_on_a_missed_target(monkeypatch):
     run = partial(CliRunner().invoke, nceref)
-    good = run(["mutants", "score", "nt-xent-own-logit-kept", "--dtype", "float64", "--json"])
-    assert good.exit_code == 0, good.output
-    score = json.loads(good.output)
-    assert score["met"]
-    assert score["by_dtype"]["float64"]["all"]["named"] == 1
-    assert set(score["trials"][0]) == {
-        "id", "loss", "dtype", "group", "expected", "verdict", "said", "reason", "right", "among", "errors", "seconds",
-        "explaining", "calls", "limited", "killed", "named", "confirmed", "explanation",
-    }  # fmt: skip
     monkeypatch.setattr(
         "mutants.score_command.measure",
         lambda todo, suite, ranks, leave_out: [scored(verdict="conforms", diagnoses=())],

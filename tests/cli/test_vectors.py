@@ -28,13 +28,6 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_an_export_is_named_on_standard_error_and_checked(run, folder):
-    status, out, _ = run("vectors", "check", str(folder))
-    assert status == 0
-    assert "6 files as in the manifest." in out
-    assert "0 contradictions." in out
-
-
 def test_a_changed_file_and_a_changed_number_have_a_status_of_their_own(run, folder, tmp_path):
     for name in folder.iterdir():
         (tmp_path / name.name).write_bytes(name.read_bytes())

@@ -23,7 +23,7 @@ PLACEHOLDERS = (
     (r"Error: (`ranks` runs programs in PyTorch|no mutant named 'no-such-program').*", "Error: [no program]"),
 )
 """What depends on machine, time and versions, and what stands in its place."""
-DIGITS, ENTRIES, FIRST, LAST = 4, 2, 60, 20
+DIGITS, ENTRIES, FIRST, LAST = 4, 2, 120, 20
 """Of a number, the digits that no kernel of the BLAS changes; of a list of JSON and of a long page, its ends."""
 
 

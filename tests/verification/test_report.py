@@ -21,19 +21,11 @@ def doubled():
     return nceref.verify(plain.doubled, **QUICK)
 
 
-def test_the_report_holds_what_the_schema_promises(doubled):
+def test_a_record_has_the_parts_of_each_sentence_and_a_reason_for_each_result(doubled):
     record = json.loads(doubled.to_json())
-    assert {
-        "target", "loss", "verdict", "exit_code", "diagnosis", "results", "environment", "scope", "training",
-    } <= set(record)  # fmt: skip
-    assert set(record["diagnosis"][0]) == {
-        "id", "sentence", "parts", "where", "first", "threads", "fix", "formula", "reference", "intend",
-    }  # fmt: skip
     for part in record["diagnosis"][0]["parts"]:
-        assert set(part) == {"text", "cases", "role"}
         assert part["text"] in record["diagnosis"][0]["sentence"]
     for result in record["results"]:
-        assert set(result) == {"id", "case", "quantity", "status", "error", "bound", "bits", "why", "size"}
         assert result["why"]
     assert record["environment"]["numpy"] == np.__version__
 
