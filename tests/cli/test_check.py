@@ -32,6 +32,8 @@ def test_failing_check_is_a_finding(run, failing):
         "1 passed, 1 failed",
     ]
     assert "it is -3" in out
+    headings = [line for line in run("check", "dcl", "--format", "markdown")[1].splitlines() if line.startswith("#")]
+    assert headings == ["# dcl", "# clip"]
 
 
 def test_check_as_json_is_one_list_and_a_finding_too(run, failing):

@@ -9,8 +9,10 @@ import click
 import pytest
 from commands.examples import EXAMPLES, commands, fill, make_small
 from commands.golden import differences, read, shown, write
+from output.page_text import check
 
 from nceref.cli import experiment_page, quadrants_pictures
+from nceref.output.pages import Page
 from nceref.theory import figure_files
 
 pytestmark = pytest.mark.machine
@@ -85,14 +87,24 @@ def test_every_file_is_of_an_example(golden):
     assert golden.keys() <= {example.words for example in EXAMPLES}
 
 
+@pytest.fixture
+def pages(monkeypatch):
+    """The pages that a command prints as text."""
+    printed, text = [], Page.text
+    monkeypatch.setattr(Page, "text", lambda page, **screen: printed.append(page) or text(page, **screen))
+    return printed
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.words[:60])
-def test_it_prints_what_it_did(request, run, golden, example):
+def test_it_prints_what_it_did(request, run, golden, pages, example):
     if not {"--isolate", "--timeout"} & {*words_of(example)}:
         request.getfixturevalue("in_this_process")
     status, out, err = run(*words_of(example))
     assert (status, "Traceback" in err) == (example.status, False), out + err
     # What is refused is told on standard error.
     assert out or " --out " in example.words or (example.status == 2 and err)
+    for page in tuple(pages):
+        check(page)
     text = shown(out, err, example.json.strip("-"))
     if os.environ.get("WRITE_GOLDENS"):
         golden[example.words] = text

@@ -158,9 +158,9 @@ EXAMPLES = (
     Example("plot-limits --similarities 0.25,0.5,-0.45 --temperatures 0.05,1 --format svg --format png --out own"),
     Example("plot-limits --format pdf --out own"),
     Example("figures limit-zero limit-minimum --out limits --check"),
-    Example("claims --prove IS-8"),
+    Example("claims --prove IS-1"),
     # The counterexample of this claim is decided by NumPy.
-    Example("claims --prove PC-12 IS-8 --json"),
+    Example("claims --prove PC-12 IS-1 --json"),
     Example("quadrants --seed 3 --steps 3 --dtype float64 --temperature 0.2 --confounder --save made.npz"),
     Example("quadrants --resume made.npz"),
     Example("quadrants --steps 3 --temperature 0.2 --out made --animate 0.2 --json made.json"),

@@ -12,6 +12,7 @@ FOLDER = Path(__file__).parent / "golden"
 PLACEHOLDERS = (
     (r"<style>[^<]*</style>", "<style>[style]</style>"),
     (r'("(?:seconds|explaining)": |\btime=")[\d.e-]+', r"\1[seconds]"),
+    (r"\b\d+\.\d+ s\b", "[seconds]"),
     # The columns of a table follow the width of the numbers.
     (r"(CPU seconds|of these to explain)(?:[ |&]+|</th><td>)[\d.]+(?:[ |&]+|</td><td>)[\d.]+", r"\1 [seconds]"),
     (r'("(?:nceref|python|numpy|platform)"(?:: | value=)")[^"]*', r"\1[version]"),
