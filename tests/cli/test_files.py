@@ -38,6 +38,7 @@ def test_figures_refuse_to_overwrite_what_is_not_theirs(run, tmp_path, name, con
         ("verify a.py:f --loss dcl --expected-failures a.py --repro b", "TARGET and --expected-failures are the same"),
         ("verify a.py:f --loss dcl --expected-failures b --junit b", "--expected-failures and --junit are the same"),
         ("verify a.py:f --loss dcl --json --junit -", "--json and --junit are the same file, -; name two"),
+        ("vectors compare a.py b --junit b", "OUTPUTS and --junit are the same file, b; name two"),
         ("verify --all --json /", "cannot write --json /: it is a folder; name a file"),
         (
             "verify a.py:f --loss dcl --expected-failures c",

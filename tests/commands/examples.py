@@ -121,6 +121,7 @@ EXAMPLES = (
     Example("claims wl-6 --latex"),
     Example("claims --verdict wrong --source 003 --json"),
     Example("vectors compare vectors outputs.jsonl"),
+    Example("vectors compare both several.jsonl --markdown -"),
     Example(
         "vectors compare vectors wrong.jsonl --json made.json --html made.html --markdown made.md --junit made.xml", 1
     ),
@@ -219,6 +220,7 @@ EXAMPLES = (
     ),
     Example("verify targets.py:loss --loss cross_entropy --ranks 2 --duplicate --axis devices", 4),
     Example("verify targets.py:loss --loss cross_entropy --suite quick --accumulate 2"),
+    Example("verify targets.py:loss --loss cross_entropy --suite quick --dtype float64 --dtype float32"),
     Example(
         "verify --manifest nceref.toml --only doubled --json made.json --html made.html --junit made.xml"
         " --markdown made.md --badge made.svg"

@@ -34,7 +34,6 @@ from nceref.verification.audit.audit import AuditRow
 from nceref.verification.manifest import page as manifest_page
 from nceref.verification.manifest.read import ManifestTarget
 from nceref.verification.manifest.run import ManifestResult
-from nceref.verification.report import page_of as report_page
 from nceref.verification.vectors.ranks_file import read_ranks
 from nceref.verification.vectors.store import read_vectors
 
@@ -102,7 +101,6 @@ PAGES = {
     ),
     "vector on ranks": on_ranks,
     "all tables": lambda: table_formats.summary(tables().values()),
-    "report of two formats": lambda: report_page(report(dtype=("float64", "float32"))),
     "several reports": lambda: several_reports.page_of([report(), report(dtype="float32")]),
     "manifest": lambda: manifest_page.page_of(
         [ManifestResult(ManifestTarget(name, None), report(), ("mine.toml:3: no such key",)) for name in ("a", "b")]

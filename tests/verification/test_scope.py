@@ -21,7 +21,7 @@ def refusing(z1, z2, temperature):
     return NT_XENT(z1, z2, temperature=float(temperature))
 
 
-def test_conforms_ends_with_its_scope():
+def test_a_record_has_its_scope():
     report = verify(graded, loss="nt_xent", suite="quick")
     assert report.verdict == "conforms"
     scope = json.loads(report.to_json())["scope"]
@@ -29,9 +29,6 @@ def test_conforms_ends_with_its_scope():
     assert (scope["dtypes"], scope["not_judged"]) == (["float64"], ["temperature"])
     assert scope["cases"] == len({r.case for r in report.results if r.quantity == "value" and r.status == "pass"})
     assert "strided" in scope["modes"]
-    end = " ".join(str(report).split())
-    assert "1 to 129 rows, 3 to 65 features, temperature 0.0001 to 5, float64 ways of calling: plain, again" in end
-    assert end.endswith("gradients not judged: temperature; nothing else was tested")
 
 
 def test_what_the_reference_refuses_is_run_and_reported_without_a_verdict():

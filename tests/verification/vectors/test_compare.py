@@ -74,7 +74,6 @@ def test_right_outputs_conform_in_any_order(judged, vectors, loss, dtype):
     [report] = judged(lines[::-1], implementation="C++", dtype=dtype)
     assert (report.verdict, report.exit_code, report.loss, report.target) == ("conforms", 0, loss, "C++"), str(report)
     assert report.scope.cases == len(lines)
-    assert "recorded outputs, so nothing was called here; nothing else was tested" in " ".join(str(report).split())
     judged_once = [r.case for r in report.results if r.quantity in ("value.finite", "behavior.refusal")]
     assert judged_once == [case.id for case in cases]
     skipped = {r.case for r in report.results if r.status == "skip"}
@@ -109,7 +108,6 @@ def test_of_values_alone_the_report_says_what_was_not_judged(judged, vectors):
     [report] = judged(lines)
     assert (report.verdict, report.exit_code) == ("value-only", 0)
     assert report.scope.not_judged == ("temperature", "z1", "z2")
-    assert "gradients not judged: temperature, z1, z2" in " ".join(str(report).split())
 
 
 def test_of_a_large_case_the_listed_rows_are_judged_and_all_rows_may_be_given(judged, vectors):
@@ -341,29 +339,6 @@ def test_the_command_exits_7_for_a_broken_checksum(run, folder, vectors, tmp_pat
     got, out, err = run("compare", str(place), str(outputs))
     assert (got, out) == (status, ""), err
     assert words in err
-
-
-def test_the_command_prints_writes_and_exits(run, vectors, tmp_path):
-    program = bugs()["nt-xent-own-logit-kept"]
-    folder = tmp_path / "vectors"
-    list(export(folder, ("nt_xent",)))
-    lines = answers.of_bug(vectors.cases["nt_xent"], program)
-    sha256 = read_vectors(folder).sha256
-    outputs = str(answers.written(tmp_path / "run.jsonl", sha256, lines, implementation="C++"))
-    files = [tmp_path / f"r.{name}" for name in ("json", "html", "xml", "md")]
-    status, out, err = run("compare", str(folder), outputs, "--json", str(files[0]), "--html", str(files[1]),
-                           "--junit", str(files[2]), "--markdown", str(files[3]))  # fmt: skip
-    assert (status, sorted(err.splitlines())) == (1, sorted(f"wrote {path}" for path in files))
-    assert out.startswith("C++ against nt_xent\nrecorded in run.jsonl, float64, suite vectors ")
-    assert "self-contrast-kept" in out
-    report = json.loads(files[0].read_text())
-    assert (report["exit_code"], report["diagnosis"][0]["id"]) == (1, "self-contrast-kept")
-    assert report["command"] == f"nceref vectors compare {folder} {outputs}"
-    assert report["environment"]["manifest"] == sha256
-    assert "self-contrast-kept" in files[1].read_text()
-    assert ET.parse(files[2]).getroot().get("name") == "C++ nt_xent"
-    assert files[3].read_text().startswith("# C++ against nt_xent\n")
-    assert run("compare", str(folder), outputs, "--junit", outputs)[0] == 2
 
 
 def test_answers_in_a_format_that_the_folder_has_not_are_refused(tmp_path):
