@@ -281,4 +281,4 @@ def test_with_an_older_click_every_command_says_what_is_needed(monkeypatch, caps
     with pytest.raises(SystemExit) as caught:
         cli.main(["--help"])
     needed = f"nceref needs click {OLDEST['click']} or later, and this Python has click 8.1.7"
-    assert (caught.value.code, capsys.readouterr().err) == (2, f"Error: {needed}: pip install 'click>=8.2'\n")
+    assert (caught.value.code, capsys.readouterr().err) == (2, f"Error: {needed}: pip install 'click>=8.3'\n")

@@ -8,7 +8,7 @@ from types import ModuleType
 
 from nceref.errors import UnavailableError
 
-OLDEST = {"numpy": "2.1", "array_api_compat": "1.11", "click": "8.2"}
+OLDEST = {"numpy": "2.1", "array_api_compat": "1.11", "click": "8.3"}
 """The oldest version of each package that every command or every loss imports, as pyproject.toml has it."""
 
 _WITHOUT_PROCESSES = frozenset({"emscripten", "wasi"})
