@@ -1,5 +1,6 @@
 """The parts of a page, which each of `formats/` writes in its own way."""
 
+import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -9,6 +10,10 @@ from nceref.output.layout import Span
 Styles = Sequence[str] | Mapping[str, str]
 """Styles of the columns in order, or by entry."""
 Rows = Sequence[tuple[str, ...]]
+
+
+URL = re.compile(r"https?://[^\s()<>\"'`\\]+")
+"""A URL that no other link hides behind."""
 
 
 class Math(NamedTuple):

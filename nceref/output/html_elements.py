@@ -14,7 +14,6 @@ LONGEST = 2000
 """Characters of a text that are shown; what was cut is counted."""
 _VOID, _SHAPES = frozenset({"br", "meta"}), frozenset({"circle", "line", "path", "rect"})
 """Elements of HTML that have no end, and of SVG that have no content."""
-_THREAD, _URL = re.compile(r"([\w.-]+/[\w.-]+)#(\d+)"), re.compile(r"https?://\S+")
 
 
 class Markup(str):
@@ -93,7 +92,7 @@ def id_of(name: str) -> str:
     """The id of what has that name: the same where that can be, so that a link can be written by hand.
 
     >>> id_of("aligned-0.3/value"), id_of("a b")
-    ('aligned-0.3/value', 'a_b-c6a3fb14')
+    ('aligned-0.3/value', 'a_b-806c5cd3')
     """
     plain = re.sub(r"[^\w./+-]", "_", name[:120], flags=re.ASCII) or "_"
     return plain if plain == name else f"{plain}-{crc32(name.encode(errors='backslashreplace')):08x}"
@@ -102,13 +101,6 @@ def id_of(name: str) -> str:
 def link(name: str, *content: Any, **attributes: Any) -> Markup:
     """A link to what has that name in the same document."""
     return element("a", *content, href=f"#{quote(id_of(name))}", **attributes)
-
-
-def link_of(name: str) -> Markup:
-    """A thread of GitHub, ``owner/name#1``, as a link, and a URL as one that is called the source; else the text."""
-    if match := _THREAD.fullmatch(name):
-        return element("a", name, href=f"https://github.com/{match[1]}/issues/{match[2]}")
-    return element("a", "Source", href=name) if _URL.fullmatch(name) else escape(name)
 
 
 def table(header: Iterable[Any], rows: Iterable[Markup], **attributes: Any) -> Markup:

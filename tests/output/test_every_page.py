@@ -28,7 +28,7 @@ from nceref.registry import discover
 from nceref.theory import derivation, prove, table_formats
 from nceref.theory.table import Table
 from nceref.training.quadrants import replay
-from nceref.verification import several_reports
+from nceref.verification import document, several_reports
 from nceref.verification.audit import page as audit_page
 from nceref.verification.audit.audit import AuditRow
 from nceref.verification.manifest import page as manifest_page
@@ -102,6 +102,8 @@ PAGES = {
     "vector on ranks": on_ranks,
     "all tables": lambda: table_formats.summary(tables().values()),
     "several reports": lambda: several_reports.page_of([report(), report(dtype="float32")]),
+    "report with every result": lambda: document.whole_page(report()),
+    "several with every result": lambda: document.several([report(), report(dtype="float32")], "Two"),
     "manifest": lambda: manifest_page.page_of(
         [ManifestResult(ManifestTarget(name, None), report(), ("mine.toml:3: no such key",)) for name in ("a", "b")]
     ),

@@ -10,16 +10,17 @@ MATHEMATICS = frozenset(
         r"\w+",
         """
         Big Bigg Bigl Bigr Delta Gamma Lambda Leftrightarrow Omega Phi Pi Pr Psi Rightarrow Sigma Theta Upsilon
-        Vert Xi alpha approx arccos arcsin arctan arg bar beta big bigg biggl biggr bigl bigr binom bmod cap
-        cdot cdots chi cos cosh cot coth cup dbinom ddots delta det dfrac dim displaystyle div dots downarrow
+        Vert Xi alpha approx arccos arcsin arctan arg bar beta big bigg biggl biggr bigl bigr binom bmod bullet cap
+        cdot cdots chi circ cos cosh cot coth cup dbinom ddots delta det dfrac dim displaystyle div dots downarrow
         ell emptyset epsilon equiv eta exists exp forall frac gamma gcd ge geq gg hat hbar iff iiint iint
         implies in inf infty int iota kappa ker lVert lambda langle lceil ldots le left leftarrow leq lfloor lim
         liminf limits limsup ll ln log longrightarrow lvert mapsto mathbb mathbf mathcal mathit mathrm max mid
         min mp mu nabla ne neg neq not notin nu odot oint omega operatorname oplus otimes overbrace overline
         parallel partial perp phi pi pm pmod prec preceq prime prod propto psi qquad quad rVert rangle rceil
         rfloor rho right rightarrow rvert sec setminus sigma sim simeq sin sinh sqrt star subset subseteq succ
-        sum sup supset tan tanh tau tbinom text textstyle tfrac theta tilde times to top underbrace underline
-        uparrow upsilon varepsilon varphi varrho varsigma vartheta vdots vec vee wedge widehat widetilde xi zeta
+        sum sup supset surd tan tanh tau tbinom text textstyle tfrac theta tilde times to top triangle underbrace
+        underline uparrow upsilon varepsilon varphi varrho varsigma vartheta vdots vec vee wedge widehat widetilde
+        xi zeta
         """,
     )
 )

@@ -1,6 +1,7 @@
 """A page as an HTML document in one file that loads nothing, of any size or below one."""
 
 import math
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from typing import Any
 
 from nceref.output import html_elements as elements
 from nceref.output.blocks import (
+    URL,
     Block,
     Entries,
     Entry,
@@ -33,7 +35,6 @@ from nceref.output.html_elements import (
     id_of,
     join,
     link,
-    link_of,
     shortened,
     unbroken,
 )
@@ -165,7 +166,7 @@ def _span(span: Span | Math) -> Markup | str:
     if isinstance(text, Entry):
         return join(map(_span, text.spans))
     if "link" in words:
-        return link_of(text)
+        return _link_of(text)
     if "formula" in words:
         return formula(text)
     if "code" in words:
@@ -173,6 +174,16 @@ def _span(span: Span | Math) -> Markup | str:
     classes = " ".join(_CLASSES[word] for word in words if word in _CLASSES) or None
     tag = "strong" if "bold" in words else "span" if classes else ""
     return element(tag, unbroken(text), class_=classes) if tag and text else unbroken(text)
+
+
+def _link_of(name: str) -> Markup:
+    """A thread of GitHub, ``owner/name#1``, as a link, and a URL as one that is called the source; else the text."""
+    if match := _THREAD.fullmatch(name):
+        return element("a", name, href=f"https://github.com/{match[1]}/issues/{match[2]}")
+    return element("a", "Source", href=name) if URL.fullmatch(name) else escape(name)
+
+
+_THREAD = re.compile(r"([\w.-]+/[\w.-]+)#(\d+)")
 
 
 def _verbatim(text: str, longest: int = _LONGEST_CODE) -> Markup:

@@ -47,7 +47,6 @@ _SIGNS = {
     "^": r"\textasciicircum{}",
     "°": r"$^\circ$",
     "ᵀ": r"$^\top$",
-    "²": "$^2$",
     "\u200b": r"\allowbreak{}",
 }
 _SIGNS |= {sign: f"\\{sign}" for sign in "#$%&_{}"} | {sign: f"${sign}$" for sign in "<>|"}
@@ -56,9 +55,10 @@ _SIGNS |= {sign: f"$\\{name}$" for sign, name in {
     "±": "pm", "×": "times", "≤": "le", "≥": "ge", "→": "to", "∞": "infty", "√": "surd", "Σ": "sum", "Π": "prod",
     "≠": "ne", "≃": "simeq", "≈": "approx", "∂": "partial", "∇": "nabla", "∫": "int", "∈": "in", "∀": "forall",
     "←": "leftarrow", "↦": "mapsto", "⇒": "Rightarrow", "⇔": "Leftrightarrow", "⪯": "preceq", "‖": "Vert",
-    "·": "cdot", "⊙": "odot", "ℓ": "ell",
+    "·": "cdot", "⊙": "odot", "ℓ": "ell", "✓": "surd", "✕": "times", "●": "bullet", "○": "circ", "▲": "triangle",
 }.items()}  # fmt: skip
-_SIGNS |= {"−": "$-$"}
+_SIGNS |= {"−": "$-$", "–": "--"}
+_SIGNS |= {raised: f"$^{digit}$" for raised, digit in zip("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789", strict=True)}
 
 
 def latex(blocks: Iterable[Block]) -> str:

@@ -1,10 +1,10 @@
 """A page in GitHub Markdown, with formulas between dollar signs."""
 
-import re
 from collections.abc import Iterable, Iterator
 from textwrap import dedent
 
 from nceref.output.blocks import (
+    URL,
     Block,
     Entries,
     Entry,
@@ -20,9 +20,6 @@ from nceref.output.blocks import (
 )
 from nceref.output.layout import Span
 from nceref.output.markdown_parts import code, escaped, markdown_table, ticks_around
-
-_URL = re.compile(r"https?://[^\s()<>\"'`\\]+")
-"""One that no other link hides behind."""
 
 
 def markdown(blocks: Iterable[Block]) -> str:
@@ -55,7 +52,7 @@ def _span(span: Span | Math) -> str:
     text, style = span
     if not (words := text.strip()):
         return text
-    if "link" in style.split() and _URL.fullmatch(words):
+    if "link" in style.split() and URL.fullmatch(words):
         return text.replace(words, f"[Source]({words})")
     inner = code(words) if "code" in style.split() else escaped(words)
     before, _, after = text.partition(words)
