@@ -151,9 +151,14 @@ class Entries:
         """Whether these are lines of code alone: what has a name or stands beside them is empty."""
         return all(row[-1][1] == "code" and not any(text for text, _ in row[:-1]) for row in self.rows)
 
+    @property
+    def is_list(self) -> bool:
+        """Whether these are the items of a list, whose names are dashes."""
+        return all(len(row) == 2 and row[0][0] == "-" for row in self.rows)
+
     def takes(self, other: "Entries") -> bool:
         """Whether the rows of both are of one kind."""
-        same = len(self.rows[0]) == len(other.rows[0]) and self.is_code == other.is_code
+        same = (len(self.rows[0]), self.is_code, self.is_list) == (len(other.rows[0]), other.is_code, other.is_list)
         return same and (self.stacked, self.indent) == (other.stacked, other.indent)
 
 

@@ -61,6 +61,7 @@ def whole_page(report: ReportData, prefix: str = "", passes: bool | None = None)
     """One report with every result; `prefix` begins its names, and `passes` is that of `ReportPart`."""
     view = ReportPart(report, prefix, len(report.results) <= MANY if passes is None else passes)
     page = layout.verdict_of(report, anchor=f"{prefix}verdict")
+    _print_reference(page, report)
     _print_findings(page, report)
     if lines := list(training_lines(report.training)):
         page.heading(f"\n{capital(EFFECT)}")
@@ -169,17 +170,18 @@ def _print_self_test(page: Page, view: ReportPart) -> None:
     page.table(rows, header=[("wrong answer", "result", "on", *["why"] * with_why)])
 
 
+def _print_reference(page: Page, report: ReportData) -> None:
+    """The loss that the target was compared with, and its formula."""
+    if declared := all_losses().get(report.loss):
+        loss = Entry((report.loss, "code"), (f": {declared.declaration.summary}", ""))
+        page.print()
+        layout.print_facts(page, {"reference": (loss, ""), "formula": (declared.declaration.text, "formula")})
+
+
 def _print_environment(page: Page, view: ReportPart) -> None:
-    """What was compared with what, how the target was called, and versions."""
-    report = view.report
-    declared = all_losses().get(report.loss)
-    loss = Entry((report.loss, "code"), (f": {declared.declaration.summary}" if declared else "", ""))
-    about = {
-        "reference": (loss, ""),
-        "formula": (declared.declaration.text if declared else "", "formula"),
-    }
+    """How the target was called, and versions."""
     page.heading("\nEnvironment", anchor=f"{view.prefix}environment")
-    layout.print_facts(page, about | {name: (_value(x), "") for name, x in report.environment.items()})
+    layout.print_facts(page, {name: (_value(x), "") for name, x in view.report.environment.items()})
 
 
 def _value(thing: object) -> str:

@@ -207,7 +207,7 @@ def _entries(block: Entries) -> Markup | None:
         else:
             # What stands below an empty name belongs to the row above.
             entries[-1][-1] = [entries[-1][-1], element("br"), join(others, " ")]
-    if count == 2 and all(name == "-" for name, _ in entries):
+    if block.is_list:
         return element("ul", [element("li", text) for _, text in entries])
     if count == 2:
         return element("dl", [(element("dt", name), element("dd", text)) for name, text in entries], class_="wide")
