@@ -110,7 +110,8 @@ def _patterns(edge: str, factor: Factor, usual: Mapping[str, float]) -> tuple[st
         return "no gradient passes through @; it should", fix
     if usual.get(edge, 1.0) == 0:
         times = "" if factor == Factor(1.0) else f", {factor} times"
-        return f"a gradient passes through @{times}; none should", "Detach @."
+        said = f"a gradient reaches @{times}" if is_input else f"a gradient passes through @{times}"
+        return f"{said}; none should", "Detach @."
     what = f"{'of' if is_input else 'through'} @"
     if factor == Factor(-1.0):
         flipped = CONVENTIONS[FLIPPED].fix if edge == EVERY else f"Turn the sign of the gradient {what}."

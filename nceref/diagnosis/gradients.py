@@ -141,7 +141,9 @@ class _Search:
         self.failing = [a for a in analyses if id(a) in wrong]
         self.first = (ordinary(self.failing) or self.failing)[0]
         self.scenes = [Scene(plain, analysis) for analysis in telling(ordinary(self.failing))]
-        self.usual = dict((self.scenes or [Scene(plain, self.first)])[0].graph.edges)
+        scene = (self.scenes or [Scene(plain, self.first)])[0]
+        # Constants have a gradient on the graph, and none in the loss.
+        self.usual = {**scene.graph.edges, **scene.usual}
         self.tried = 1
 
     def found(self) -> Iterator[Explanation]:

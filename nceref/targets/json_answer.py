@@ -78,8 +78,13 @@ def _gradient(name: str, content: Any, request: CallRequest) -> Any:
         msg = f"returns a gradient named {shown(name)}; the inputs are {inputs}"
         raise Trouble(msg, "wrong-shape")
     numbers, shape = _numbers(f"the gradient of `{name}`", content), request.shape_of_gradient(name)
-    if numbers.size == math.prod(shape) and (numbers.ndim or not shape):
+    # A flat list has no shape of its own.
+    fits = numbers.shape in (shape, (1,) * (not shape)) if isinstance(content, dict) else numbers.ndim or not shape
+    if numbers.size == math.prod(shape) and fits:
         return numbers.reshape(shape)[()]
+    if isinstance(content, dict):
+        msg = f"returns a gradient of `{name}` with the shape {numbers.shape}, but the input has {shape}"
+        raise Trouble(msg, "wrong-shape")
     has = counted(numbers.size, "number") if numbers.ndim else "one number"
     msg = f"returns {has} as the gradient of `{name}`, whose shape is {shape}"
     raise Trouble(msg, "wrong-shape")
@@ -98,15 +103,16 @@ def _numbers(what: str, content: Any) -> Any:
 
 
 def _array(what: str, content: Mapping[str, Any]) -> Any:
+    why = "its numbers must be float64"
     try:
         array = array_from_json(content)
+        if array.dtype == np.float64:
+            return array
     # No bytes of base64, or not as many as the shape has.
-    except (ValueError, OverflowError):
-        array = None
-    if array is None or array.dtype != np.float64:
-        msg = f"returns {shown(content)} in {what} instead of an array {_FORM}"
-        raise Trouble(msg, "not-a-number-type")
-    return array
+    except (ValueError, OverflowError) as error:
+        why = str(error)
+    msg = f"returns {shown(content)} in {what} instead of an array {_FORM}: {printable(why, 100)}"
+    raise Trouble(msg, "not-a-number-type")
 
 
 _FORM = '{"shape": [...], "base64": "..."} of float64 numbers'

@@ -4,6 +4,7 @@ An object stands for what JSON does not have. It has one name, which says what i
 """
 
 import base64
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
@@ -55,14 +56,21 @@ def array_from_json(content: Mapping[str, Any]) -> Any:
     """The array, writable, of `array_to_json`, or of anybody; raises `ValueError` where it has none."""
     dtype, order, shape = content.get("dtype", _FLOAT), content.get("order", "C"), content.get("shape")
     if not isinstance(dtype, str) or dtype not in _DTYPES or order not in ("C", "F"):
-        raise ValueError
+        msg = "its `dtype` or `order` is none of NumPy's"
+        raise ValueError(msg)
     if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
-        raise ValueError
+        msg = "its `shape` must be a list of sizes"
+        raise ValueError(msg)
     text = content.get("base64")
     if not isinstance(text, str):
-        raise ValueError
+        msg = "its `base64` must be text"
+        raise ValueError(msg)
+    received, size = base64.b64decode(text, validate=True), np.dtype(dtype).itemsize * math.prod(shape)
     # A shape that has more entries than bytes were sent is refused here, before anything of that size is made.
-    flat = np.frombuffer(base64.b64decode(text, validate=True), dtype=dtype)
+    if len(received) != size:
+        msg = f"it has {len(received)} bytes, and {dtype} numbers of shape {shape} have {size}"
+        raise ValueError(msg)
+    flat = np.frombuffer(received, dtype=dtype)
     return flat.reshape(shape, order=order).astype(np.dtype(dtype).newbyteorder("="), order="K", copy=True)
 
 

@@ -68,7 +68,7 @@ def equality(
     Parameters
     ----------
     first, second : str
-        Targets as for `verify`, or names of losses.
+        Targets as for `verify`, or names of losses. A loss beside a target is the first in what is returned.
     loss : str, optional
         The loss whose inputs they take; by default the first program is identified.
     on_progress : callable, optional
@@ -89,6 +89,9 @@ def equality(
         if name not in all_losses() and ":" not in name:
             error = unknown("loss", name, tuple(all_losses()), "nceref losses")
             raise error
+    # What is known most of is what the other one is held to, gradients included.
+    if second in all_losses() and first not in all_losses():
+        first, second = second, first
     try:
         return _Comparison(first, second, loss, options, on_progress).answer()
     except TargetError as error:

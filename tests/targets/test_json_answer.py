@@ -1,5 +1,6 @@
 """Answers in JSON: what is one, and a sentence for everything else."""
 
+import base64
 import math
 
 import numpy as np
@@ -10,6 +11,7 @@ from nceref.targets.json_answer import answer_of, refusal
 
 INPUTS = {"z": np.zeros((2, 3)), "temperature": 0.5}
 MEAN = CallRequest(INPUTS, frozenset({"z"}), frozenset({"temperature"}))
+SIX = {"shape": [3, 2], "base64": base64.b64encode(bytes(48)).decode()}
 ROWS = CallRequest(INPUTS, frozenset({"z"}), frozenset({"temperature"}), reduction="none", shape=(2,))
 
 
@@ -48,6 +50,17 @@ def test_numbers_are_read_in_every_form():
             "returns 2 numbers as the gradient of `z`, whose shape is (2",
         ),
         (MEAN, {"value": {"shape": [1]}}, "not-a-number-type", "instead of an array {"),
+        *(
+            (MEAN, {"value": {"shape": shape, "base64": text, **more}}, "not-a-number-type", words)
+            for shape, text, more, words in (
+                ([1], "AAAAAAAA8D8", {}, "padding"),
+                ([1], "AAAA", {}, "it has 3 bytes, and <f8 numbers of shape [1] have 8"),
+                ([-1], "AAAAAAAA8D8=", {}, "its `shape` must be a list of sizes"),
+                ([1], "AAAAAAAA8D8=", {"dtype": "<i8"}, "its numbers must be float64"),
+                ([1], "AAAAAAAA8D8=", {"dtype": "O"}, "its `dtype` or `order`"),
+            )
+        ),
+        (MEAN, {"value": 1, "grad": {"z": SIX}}, "wrong-shape", "with the shape (3, 2), but the input has (2, 3)"),
         (MEAN, {"value": 1, "grad": {"z": 1}}, "wrong-shape", "returns one number as the gradient"),
         (MEAN, {"value": 1, "grad": {"z": [[1, 2, 3]] * 2}}, "wrong-shape", "a list of lists instead of a flat list"),
         *(
