@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from diagnosis.altered_losses import altered, samples
 
+from mutants.bug import logsumexp, slopes, stop, unit
 from nceref.diagnosis.diagnose import diagnose
 from nceref.losses import LossFunction
 
@@ -50,6 +51,27 @@ def test_a_right_value_with_a_wrong_gradient_is_called_that(name, id, words, cha
     assert found.id == id
     assert found.sentence.startswith("the value is right on ")
     assert words in found.sentence
+
+
+def test_one_constant_of_two_that_gets_a_gradient_beside_a_wrong_value_is_said_as_that():
+    def logits(queries, keys, queue, temperature):
+        q, k, m = unit(queries), stop(unit(keys)), unit(queue)
+        return np.concatenate([np.sum(q * k, axis=1, keepdims=True), q @ m.T / temperature], axis=1)
+
+    def moco(**given):
+        return np.mean(logsumexp(logits(**given)) - logits(**given)[:, 0])
+
+    def target(probe, value, grads):
+        given = {name: probe.inputs[name] for name in ("queries", "keys", "queue", "temperature")}
+        s = logits(**given)
+        shares = np.exp(s - logsumexp(s)[:, None])[:, 1:]
+        slope = -np.mean(np.sum(shares * s[:, 1:], axis=1)) / given["temperature"]
+        moved = slopes(moco, given, ["queries", "queue"])
+        return float(moco(**given)), {**moved, "keys": np.zeros_like(given["keys"]), "temperature": slope}
+
+    found = first(altered("moco", target, every=3))
+    assert "a gradient reaches queue; none should" in found.sentence
+    assert "Detach queue." in found.fix
 
 
 @pytest.mark.slow(reason="a search in vain")
