@@ -18,7 +18,7 @@ _DIMENSIONS = 32
 
 
 def to_json(x: Any) -> Any:
-    """What JSON can write for numbers, text, bytes, None, `Ellipsis`, arrays, tuples, lists, sets and mappings of them.
+    """The JSON form of numbers, text, bytes, None, `Ellipsis`, arrays, tuples, lists, sets and mappings of them.
 
     Raises `TypeError` for anything else, and for what contains itself.
     """

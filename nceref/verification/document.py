@@ -85,7 +85,7 @@ def whole_page(report: ReportData, prefix: str = "", passes: bool | None = None)
 
 
 def _print_findings(page: Page, report: ReportData) -> None:
-    """What is wrong, what to change, and how to repeat the run."""
+    """The first explanations with their remedies, the limits, and the command that repeats the run."""
     first = [d for d in report.diagnosis if d.first]
     for title, explanations in (("What is wrong", first), ("Limits", report.limits)):
         if explanations:

@@ -89,7 +89,7 @@ def print_diagnosis(page: Page, diagnosis: Diagnosis, before: str = "") -> None:
 
 
 def facts_of(diagnosis: Diagnosis) -> dict[str, tuple[str, str]]:
-    """What stands below the sentence of an explanation, each with its style, by its name."""
+    """The facts below the sentence of an explanation, each with its style, by its name."""
     threads = [(each, "link") for each in diagnosis.threads]
     return {
         "yours": (diagnosis.formula, "code formula"),
