@@ -2,7 +2,8 @@
 
 import click
 
-from nceref.cli.common import echo_json, page_format, show, wrote
+from nceref.cli.common import page_format, show, wrote
+from nceref.cli.reports import show_report
 
 
 @click.command(short_help="Run a small analogue of a published result.")
@@ -43,12 +44,7 @@ def experiment(
     with progress("training", len(chosen.settings) * (chosen.seeds if seeds is None else max(seeds, 0))) as on_progress:
         first = FIRST_SEED if first_seed is None else first_seed
         results = run(chosen, seeds, on_progress, first=first, processes=process_count())
-    if json_file == "-" or form == "json":
-        echo_json(experiment_page.record(chosen, results))
-    else:
-        show(experiment_page.page_of(chosen, results), form)
-    if json_file not in (None, "-"):
-        files.write_text(json_file, experiment_page.to_json(chosen, results), "--json")
-        wrote(json_file)
+    makers = {"json": lambda: experiment_page.to_json(chosen, results)}
+    show_report(makers, {"json_file": json_file}, lambda: experiment_page.page_of(chosen, results), form)
     for path in experiment_page.save(chosen, results, out) if out else ():
         wrote(path)
