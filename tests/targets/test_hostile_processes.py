@@ -204,7 +204,7 @@ COMMANDS = [
     ("ended.py:segmentation_fault", 4, []),
     ("printed.py:escape_sequences", 0, []),
     ("forged.py:outcomes_are_refused", 4, []),
-    ("forged.py:answers_are_errors", 4, ["--json", "-"]),
+    ("forged.py:answers_are_errors", 1, ["--json", "-"]),
     ("at_import/refuses_usage.py:f", 4, []),
 ]
 FORMS = ("raised.py:lone_surrogate", "forged.py:outcomes")

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -232,7 +233,7 @@ class ChildRunner:
     def _answer(self, request: messages.Request, message: messages.Message, seconds: float, limit: str) -> Any:
         """The answer to a request, or the outcome that replaces it.
 
-        Raises an error of the child if it is due, and `TargetError` for what nobody but a hostile target writes there.
+        Raises an error of the child if it is due.
         """
         # No target can know it ahead, and answer the next call in advance.
         number = secrets.randbits(32)
@@ -246,10 +247,7 @@ class ChildRunner:
         line = messages.packed(number, message)
         answer = self._exchanged(number, line, messages.longest(request), seconds, limit, read)
         if isinstance(answer, Outcome) and answer.trouble == protocol.BROKEN:
-            self.stop()
-            name = request.place if isinstance(request, ModuleRequest) else getattr(self._load_request, "text", "")
-            msg = f"{name} {_GARBLED}: {answer.sentence}"
-            raise TargetError(msg)
+            return replace(answer, sentence=f"{_GARBLED}: {answer.sentence}")
         if isinstance(answer, NcerefError):
             raise answer
         return answer
