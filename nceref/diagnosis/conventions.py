@@ -578,6 +578,8 @@ _LISTED = (
     Convention("other-setting", "part", "another setting of the loss",
                "Do what the setting says, or verify with the one that you mean."),
     Convention("input-replaced", "part", "something else in the place of an input", "Use the input itself."),
+    Convention("inputs-ignored", "part", "one number whatever the inputs are",
+               "Return what is computed from the inputs."),
     Convention("rows-ignored", "part", "rows that the value does not depend on",
                "Handle the rows that are left over after the last whole block, and those beyond a fixed size."),
     Convention("features-ignored", "part", "features that the value does not depend on",

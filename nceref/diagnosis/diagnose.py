@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from nceref.diagnosis.conventions import CONVENTIONS
 from nceref.diagnosis.departure import departure
 from nceref.diagnosis.explanation import GRADIENT_AXES, Explanation, variant_value
 from nceref.diagnosis.features import samples
-from nceref.diagnosis.fresh import NO_CALLS, FreshCalls
+from nceref.diagnosis.fresh import GENERAL, NO_CALLS, FreshCalls
 from nceref.diagnosis.gaps import VALUE, diagnosis, gaps, usable
 from nceref.diagnosis.intended import options_of
 from nceref.diagnosis.localize import Located, localized, with_other_setting
@@ -38,6 +39,8 @@ _WITH_IDENTITY = (
 """Identity, its status, and what was seen; the first that applies is added. What causes it does not follow from it."""
 _SEEN = frozenset({"value-not-finite", "gradient-not-finite"})
 """What is seen of numbers, and is no cause."""
+_TELLING = 3
+"""Values of the reference from which on one number in their place is no accident."""
 _EXPONENTS = frozenset({"normalization", "temperature", "bias", "margin", "prior"})
 """Axes that change what is exponentiated: the exponents of the reference show nothing there."""
 
@@ -54,6 +57,8 @@ def diagnose(
     answered = [o for o in observations if not o.probe.skip and not o.outcome.trouble]
     if (again := repeated(_failing(answered), calls)) is not None:
         return (_not_repeatable(*again),)
+    if (same := _same_everywhere(answered, calls)) is not None:
+        return (same,)
     arithmetic = tuple(one for one in triage(answered, calls=calls) if is_listed(one.id.split("+")))
     # Another setting is soon tried, and says more than two conventions do.
     tried = explained(answered, calls, singly=True)
@@ -96,6 +101,30 @@ def _not_repeatable(name: str, first: float, second: float, case: str) -> Diagno
             f"on {case}",
         ),
     )
+
+
+def _same_everywhere(answered: Sequence[Observation], calls: FreshCalls) -> Diagnosis | None:
+    """The diagnosis of one finite number in place of all values; None where two differ, or the reference's do not."""
+    cases = usable(answered)
+    if not _is_constant(cases):
+        return None
+    fresh = calls.at(GENERAL)
+    if not _is_constant([*cases, *fresh]):
+        return None
+    count = f"on {out_of(len(cases), len(cases), 'case')}"
+    if fresh:
+        count += f" and {out_of(len(fresh), len(fresh), 'fresh call')}"
+    number = np.ravel(cases[0].outcome.value)[0]
+    part = DiagnosisPart(f"whatever its inputs are, your loss is {number:.6g}", count)
+    return diagnosis("inputs-ignored", part, predicts=_is_constant)
+
+
+def _is_constant(seen: Sequence[Observation]) -> bool:
+    """Whether one finite number stands where the reference has several."""
+    values = [gaps(o)[VALUE] for o in usable(seen)]
+    given = {x for gap in values for x in gap.got.ravel().tolist()}
+    wanted = {x for gap in values for x in gap.want.ravel().tolist()}
+    return len(given) == 1 and len(wanted) >= _TELLING and isfinite(given.pop())
 
 
 def _distinct(diagnoses: Sequence[Diagnosis]) -> Iterator[Diagnosis]:

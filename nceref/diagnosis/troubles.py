@@ -8,6 +8,7 @@ from nceref.diagnosis.features import where
 from nceref.output.words import out_of
 from nceref.targets.frameworks.call import ROWS
 from nceref.targets.process.child import NOT_TRIED
+from nceref.targets.protocol import BROKEN
 
 MOST = 3
 """Kinds that are named."""
@@ -33,7 +34,7 @@ def troubles(observations: Sequence[Observation]) -> tuple[Diagnosis, ...]:
 
 
 _NAMES = {
-    "breaks-protocol": "breaks the protocol",
+    BROKEN: "breaks the protocol",
     "not-a-number-type": "returns something else than numbers",
     "wrong-shape": "returns what has another shape",
 }
@@ -54,8 +55,10 @@ def _diagnosis(
     example = "" if same else f"; on {first.probe.id} it {first.outcome.sentence}"
     # Where nothing else is known, what it is called with may be wrong as well.
     fix = f"Let it answer wherever the reference does, as on {first.probe.id}."
-    if all(ROWS in o.outcome.sentence for o in seen):
+    if id == BROKEN:
+        fix = "Write one line a call there, the answer; all else belongs on standard error."
+    elif all(ROWS in o.outcome.sentence for o in seen):
         fix = "Return the mean of the rows; to have the rows judged: --set reduction=none."
     rest = f"; not tried after that: {out_of(len(left), len(judged), 'case')}" if left and seen != left else ""
     part = DiagnosisPart(f"your loss {text}", f"{where(seen, judged)}{example}{rest}")
-    return Diagnosis(id, (part,), fix=fix if len(seen) + len(left) < len(judged) else "")
+    return Diagnosis(id, (part,), fix=fix if id == BROKEN or len(seen) + len(left) < len(judged) else "")

@@ -124,13 +124,13 @@ class CommandRunner(ChildRunner):
         self._in_order = True
         _must_have(request, about)
         implementation = about.get("implementation")
-        by = [printable(implementation, 100)] if isinstance(implementation, str) else []
+        by = f"; the program is {printable(implementation, 100)}" if isinstance(implementation, str) else ""
         names = expected_names(request.loss, request.options["settings"])
         return ResolvedTarget(
             request.text,
             FRAMEWORK,
             request.loss.name,
-            binding=", ".join([*by, "every input by its name"]),
+            binding=f"every input by its name{by}",
             names={name: name for name in names},
             text=request.text,
         )
@@ -188,12 +188,14 @@ def _program(name: str) -> str:
     """The path of a program, on PATH or from the current folder; raises `TargetError` if none can be executed."""
     if path := shutil.which(name):
         return path
-    if Path(name).is_file():
+    if Path(name).is_file() and os.access(name, os.X_OK):
+        msg = f"no program {shown(name)} on PATH; the one of this folder is ./{printable(name)}"
+    elif Path(name).is_file():
         msg = f"{printable(name)} is not executable: name what runs it before it, or chmod +x {printable(name)}"
     elif len(Path(name).parts) > 1 or name.startswith("."):
-        msg = f"no file {printable(repr(name))}: build it, or name it from the current folder"
+        msg = f"no file {shown(name)}: build it, or name it from the current folder"
     else:
-        msg = f"no program {printable(repr(name))} on PATH; one of this folder is ./{printable(name)}"
+        msg = f"no program {shown(name)} on PATH, and no file of this name in the current folder"
     raise TargetError(msg)
 
 

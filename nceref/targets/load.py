@@ -164,7 +164,7 @@ def _refuse_uncallable(resolved: Any, name: str, loss: Loss) -> None:
     """Refuse what cannot be called, and a method that is named by its class: it has no object to be called on."""
     if not (callable(resolved) or hasattr(resolved, "forward")):
         kind = type(resolved).__name__
-        msg = f"{name} is a {kind}, which cannot be called; name a function, a class or a module object"
+        msg = f"{name} is of type {kind}, which cannot be called; name a function, a class or a module object"
         raise TargetError(msg)
     if not inspect.isfunction(resolved):
         return

@@ -14,7 +14,7 @@ from nceref import __version__
 from nceref.cases.records import Outcome
 from nceref.errors import FileError
 from nceref.output.json_text import json_object, json_text
-from nceref.output.text import printable, shown
+from nceref.output.text import shown
 from nceref.targets.frameworks.call import CallRequest, Trouble
 from nceref.targets.json_answer import answer_of, refusal
 
@@ -93,14 +93,13 @@ def record(text: str, kinds: Iterable[str]) -> tuple[str, Mapping[str, Any]]:
 
 def no_answer(text: str, wanted: str, why: str) -> Trouble:
     """The trouble of a line that is none of those that are wanted."""
-    return Trouble(f"prints {printable(text, 80)!r} instead of one line {wanted}{why}", BROKEN)
+    return Trouble(f"prints {shown(text)} instead of one line {wanted}{why}", BROKEN)
 
 
 def ahead(line: bytes, id: Any) -> Trouble:
     """The trouble of a line after the answer to a call, whose `id` is empty for ``hello``."""
     about = (shown(id) if id else "`hello`") if isinstance(id, str) else "the call before"
-    printed = printable(received(line) or "an empty line", 80)
-    return Trouble(f"prints {printed!r} after its answer to {about}: one line answers a call", BROKEN)
+    return Trouble(f"prints {shown(received(line))} after its answer to {about}: one line answers a call", BROKEN)
 
 
 def require_id(given: Any, id: Any, previous: Any) -> None:

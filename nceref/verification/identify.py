@@ -16,7 +16,7 @@ from nceref.targets.arguments import UNKNOWN_TO_REFERENCE
 from nceref.targets.call_expression import expression
 from nceref.targets.command_line import is_command
 from nceref.verification.loss_search import (
-    FAR,
+    UNEXPLAINED,
     Candidate,
     LossSearch,
     is_named,
@@ -111,7 +111,7 @@ def _why_none(target: str, reasons: Sequence[str]) -> str:
 
 
 def _unexplained(candidate: Candidate) -> bool:
-    return [d.id for d in candidate.report.diagnosis if is_named(d)] == [FAR]
+    return [d.id for d in candidate.report.diagnosis if is_named(d)] == [UNEXPLAINED]
 
 
 def _right_bits(candidate: Candidate) -> float:
@@ -200,7 +200,7 @@ def _answer(tried: tuple[Candidate, ...]) -> str:
         return f"it is none of them, but with the inputs of {tried[0].loss} it is {best[0].formula}"
     if best and best[0].id == "other-setting":
         return f"it is {tried[0].loss} with {best[0].lead.text.rpartition(' with ')[2]}"
-    if best and best[0].id != FAR and is_named(best[0]):
+    if best and best[0].id != UNEXPLAINED and is_named(best[0]):
         return f"it is {tried[0].loss} with {best[0].id}"
     return "it is none of them"
 
@@ -220,4 +220,4 @@ def _summary(candidate: Candidate, first: bool) -> str:
 
 def _sentences(report: Report) -> Iterator[str]:
     yield f"{report.verdict}: {report.reason}"
-    yield from (diagnosis.sentence for diagnosis in report.diagnosis[:1] if diagnosis.id != FAR)
+    yield from (diagnosis.sentence for diagnosis in report.diagnosis[:1] if diagnosis.id != UNEXPLAINED)

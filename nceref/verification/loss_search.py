@@ -33,7 +33,7 @@ _BY_ROWS = "--set reduction=none"
 """In the reason of a target that returns rows."""
 _ENDED = re.compile("does not return|ends the process")
 """In the reason of a target that cost its process."""
-FAR = "unexplained"
+UNEXPLAINED = "unexplained"
 """The id of a difference that nothing explains."""
 _NEAREST = 3
 """Losses of which the difference is explained: an explanation takes a hundred times as long as a trial."""
@@ -53,7 +53,7 @@ class Candidate:
     def is_known(self) -> bool:
         """Whether one known difference says what the target computes."""
         first = next((d for d in self.report.diagnosis if is_named(d)), None)
-        return first is not None and first.id != FAR and "+" not in first.id and first.lead.role == "computes"
+        return first is not None and first.id != UNEXPLAINED and "+" not in first.id and first.lead.role == "computes"
 
     @property
     def is_right_in_part(self) -> bool:
@@ -65,7 +65,8 @@ class Candidate:
         """The order of trials: conforming ones first, then the fewest differences, then the fewest failures."""
         ids = [d.id for d in self.report.diagnosis if is_named(d)]
         # An unexplained difference ranks behind every explained one, and one without a diagnosis behind both.
-        differences = min((id.count("+") + 1 + 9 * (id == FAR) for id in ids), default=0 if self.report.ok else 20)
+        unnamed = 0 if self.report.ok else 20
+        differences = min((id.count("+") + 1 + 9 * (id == UNEXPLAINED) for id in ids), default=unnamed)
         differences = 0 if self.is_right_in_part else differences
         count = Counter(result.status for result in self.report.results)
         # What explains the few cases that could be run explains little.

@@ -261,6 +261,22 @@ def test_a_random_target_is_called_again_before_anything_is_said():
     assert "scaling" not in found.sentence
 
 
+def test_one_number_whatever_the_inputs_are_is_no_factor_and_offset():
+    found = first("info_nce", lambda queries, keys, temperature: 1.0)
+    assert found.id == "inputs-ignored"
+    assert "whatever its inputs are, your loss is 1 on" in found.sentence
+    assert "4 of 4 fresh calls" in found.sentence
+
+    def of_a_size(queries, keys, temperature):
+        return 2.0 if len(queries) == GENERAL[2].sizes[0] else 1.0
+
+    # Two numbers of the reference may be the same by accident, and there is no third.
+    seen = observed(of_a_size, "info_nce")
+    assert "inputs-ignored" not in [one.id for one in diagnose(seen[:2])]
+    assert diagnose(seen)[0].id == "inputs-ignored"
+    assert diagnose(seen, calls=calls_of(of_a_size, seen))[0].id != "inputs-ignored"
+
+
 def test_fresh_calls_are_not_those_of_the_corpus_and_keep_what_all_its_cases_share():
     seen = observed(right, "info_nce")
     calls = fresh_calls(lambda probe: Outcome(probe.value, probe.grads), seen)

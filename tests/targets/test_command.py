@@ -51,6 +51,7 @@ FAKE = """
             with open(os.path.join(folder, "new"), "w") as file:
                 file.write(f"{os.getpid()} {other.pid}")
             os.replace(os.path.join(folder, "new"), os.path.join(folder, "pids"))
+            print("step", end="", flush=True)
             time.sleep(1000)
         elif mode == "text":
             print("step 1", flush=True)
@@ -134,7 +135,8 @@ def started(folder, mode, timeout=PATIENT, dtypes=("float64",)):
 def test_a_program_answers_and_is_told_that_it_is_over(fake):
     with started(fake, "right") as run:
         assert agrees(run(probe_of(), twice=True)) == ["temperature", "z1", "z2"]
-        assert (run.target.framework, run.target.binding) == ("command", "fake 1, every input by its name")
+        assert run.target.framework == "command"
+        assert run.target.binding == "every input by its name; the program is fake 1"
         probe = probe_of()
         reply = run.reply(probe, (probe.value, {n: -g for n, g in probe.grads.items()}))
         assert agrees(replace(reply, grads={n: -g for n, g in reply.grads.items()})) == ["temperature", "z1", "z2"]
@@ -217,13 +219,14 @@ def test_it_is_started_again_and_given_up_after_three(fake):
 
 def test_no_process_is_left_behind(fake, monkeypatch):
     def patience_is_over(seconds, ended):
-        while not (fake / "pids").exists():
+        while not run._exchange.unfinished():
             time.sleep(0.01)
         raise TimeoutError
 
     with started(fake, "hangs") as run:
         monkeypatch.setattr(run._exchange, "receive", patience_is_over)
-        assert run(probe_of()).sentence == f"does not return within {PATIENT:g} s (--timeout)"
+        words = f"does not return within {PATIENT:g} s (--timeout); the line that it prints has no end: 'step'"
+        assert run(probe_of()).sentence == words
     for pid in map(int, (fake / "pids").read_text().split()):
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
@@ -236,7 +239,8 @@ def test_no_process_is_left_behind(fake, monkeypatch):
         ("'a", InputError, "No closing quotation"),
         ("a\0b", InputError, "null character"),
         ("./missing --serve", TargetError, "no file './missing': build it"),
-        ("missing-program-xyz", TargetError, "on PATH; one of this folder is ./missing-program-xyz"),
+        ("missing-program-xyz", TargetError, "on PATH, and no file of this name"),
+        ("ready", TargetError, "on PATH; the one of this folder is ./ready"),
         ("./plain.txt", TargetError, "not executable"),
         ("./garbage", TargetError, "exit code 126: it cannot be executed: Exec format error"),
     ],
@@ -246,6 +250,7 @@ def test_a_command_line_that_leads_nowhere_has_its_sentence(tmp_path, monkeypatc
     (tmp_path / "plain.txt").write_text("x", encoding="utf-8")
     (tmp_path / "garbage").write_bytes(b"\x00\x01")
     (tmp_path / "garbage").chmod(0o755)
+    (tmp_path / "ready").touch(0o755)
     with pytest.raises(error) as raised, in_command(f"cmd:{command}", LOSS, settings={}, dtypes=["float64"]):
         raise AssertionError
     assert words in str(raised.value)

@@ -111,7 +111,7 @@ def test_a_file_may_be_named_like_a_loaded_module(written):
         ("no_such_package.loss:NTXent", TargetError, " nor installed; there are my_losses"),
         ("my_lossess:nt_xent", TargetError, " nor installed; did you mean 'my_losses'?"),
         ("numpy.linlag:norm", TargetError, "no module 'linlag' in numpy; did you mean 'linalg'"),
-        ("numpy:pi", TargetError, "numpy:pi is a float, which cannot be called"),
+        ("numpy:pi", TargetError, "numpy:pi is of type float, which cannot be called"),
         ("nt_xent", InputError, "TARGET must be file.py:name or package.module:name, got 'nt_xent'"),
         ("my_losses.py:::a::b", InputError, "got 'my_losses.py:::a::b', which has 5 colons instead of one"),
         ("my_losses.py::", InputError, "got 'my_losses.py::', which has 2 colons instead of one"),

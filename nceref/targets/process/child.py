@@ -19,6 +19,7 @@ from typing import IO, Any
 
 from nceref.cases.records import Outcome, Probe
 from nceref.errors import NcerefError, TargetError
+from nceref.output.text import shown
 from nceref.output.words import counted
 from nceref.registry import folder_of
 from nceref.targets import protocol
@@ -278,7 +279,10 @@ class ChildRunner:
         place = self._place()
         if self.cut_short:
             return Outcome(trouble="waits", sentence=f"is in {place or 'its call'}")
-        return Outcome(trouble="hangs", sentence=f"does not return {limit}" + (f"; it is in {place}" if place else ""))
+        sentence = f"does not return {limit}" + (f"; it is in {place}" if place else "")
+        if begun := self._exchange.unfinished():
+            sentence += f"; the line that it prints has no end: {shown(protocol.received(begun))}"
+        return Outcome(trouble="hangs", sentence=sentence)
 
     def _place(self) -> str:
         """The place in the code that the target is in, which its process says in place of the answer; empty if not."""

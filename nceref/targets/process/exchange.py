@@ -33,6 +33,7 @@ class Exchange:
         self._jobs: queue.Queue[bytes | None] = queue.Queue()
         self._answers: queue.Queue[Any] = queue.Queue()
         self._longest = 0
+        self._begun: list[bytes] = []
         ends = ((self._write, requests), (self._read, replies))
         self.threads = [threading.Thread(target=work, args=(stream,), daemon=True) for work, stream in ends]
         for thread in self.threads:
@@ -76,6 +77,10 @@ class Exchange:
         self._answers.put(line)
         return b""
 
+    def unfinished(self) -> bytes:
+        """The beginning of a line whose end has not come."""
+        return b"".join(self._begun)
+
     def close(self) -> None:
         """Have the pipes closed, at once or when the last process that holds them is gone."""
         self._jobs.put(None)
@@ -97,21 +102,20 @@ class Exchange:
 
     def _last(self, replies: IO[bytes]) -> Exception:
         """The exception after the last line: the end of the stream, or too much output. Lines are queued as answers."""
-        parts: list[bytes] = []
         size = 0
         while chunk := _chunk(replies):
             *lines, rest = chunk.split(b"\n")
             for line in lines:
-                self._answers.put(b"".join([*parts, line, b"\n"]))
-                parts, size = [], 0
-            parts.append(rest)
+                self._answers.put(b"".join([*self._begun, line, b"\n"]))
+                self._begun, size = [], 0
+            self._begun.append(rest)
             size += len(rest)
             if size > self._longest:
                 return Trouble(f"prints a line of more than {self._longest:,} bytes", protocol.BROKEN)
             if self._answers.qsize() > _UNREAD:
                 return Trouble(f"prints more than {_UNREAD} lines that nobody has called for", protocol.BROKEN)
         if size:
-            self._answers.put(b"".join(parts))
+            self._answers.put(self.unfinished())
         return EOFError()
 
 

@@ -16,6 +16,7 @@ from nceref.output.words import out_of
 from nceref.spec import Choice
 from nceref.targets.arguments import constructed_with
 from nceref.verification.loss_search import (
+    UNEXPLAINED,
     Candidate,
     LossSearch,
     has_ended,
@@ -171,9 +172,16 @@ def _intended(search: LossSearch, best: Candidate) -> dict[str, str]:
 
 
 def _what_explains(report: Report) -> str:
-    """A sentence on the convention that explains the difference, if one does."""
-    explanation = explanation_of(report)
-    return f"{explanation.id if explanation else 'nothing'} explains that"
+    return f"{found if (found := what_differs(report)) != UNEXPLAINED else 'nothing'} explains that"
+
+
+def what_differs(report: Report) -> str:
+    """The id of what explains a difference: a convention, or what the target does beside right numbers."""
+    if explanation := explanation_of(report):
+        return explanation.id
+    kinds = {r.quantity.partition(".")[::2] for r in report.results if r.status in ("fail", "error")}
+    beside = {kind for kind, _ in kinds} == {"behavior"}
+    return " and ".join(sorted(name for _, name in kinds)) if beside else UNEXPLAINED
 
 
 def policies(loss: str) -> list[str]:
@@ -186,7 +194,7 @@ def policies(loss: str) -> list[str]:
 def explanation_of(report: Report) -> Diagnosis | None:
     """The explanation of a difference, of the closed list of conventions; None where nothing explains it."""
     first = next(iter(report.diagnosis), None)
-    known = CONVENTIONS.keys() - {"unexplained"}
+    known = CONVENTIONS.keys() - {UNEXPLAINED}
     return first if first is not None and set(first.id.split("+")) <= known else None
 
 

@@ -15,7 +15,7 @@ from nceref.output.pages import GAP, Page
 from nceref.output.text import printable
 from nceref.output.words import counted, out_of
 from nceref.targets.runner import child_runner
-from nceref.verification.loss_search import SUITE
+from nceref.verification.loss_search import SUITE, UNEXPLAINED
 from nceref.verification.manifest.counts import count_checks
 from nceref.verification.manifest.package import Package, read_package
 from nceref.verification.manifest.recognize import (
@@ -26,6 +26,7 @@ from nceref.verification.manifest.recognize import (
     explanation_of,
     policies,
     recognize,
+    what_differs,
 )
 from nceref.verification.request import positive
 
@@ -132,9 +133,10 @@ def _above(target: RecognizedTarget) -> list[str]:
         left = " and ".join(each for each in DTYPES if each != dtype)
         where = "" if "," in dtype else f", in {dtype} ({left} was not tried)"
         text = f"It differs from {target.loss}{settings}{where}: {report.reason}."
-        text += (
-            f" {explanation.id} explains that: {explanation.sentence}." if explanation else " Nothing explains that."
-        )
+        if explanation:
+            text += f" {explanation.id} explains that: {explanation.sentence}."
+        elif what_differs(report) == UNEXPLAINED:
+            text += " Nothing explains that."
         text += f" Fix: {explanation.fix}" if explanation and explanation.fix else ""
         text += f" The next nearest is {target.second}." if target.second else ""
     if target.meant:
@@ -169,7 +171,8 @@ def _suggested(target: RecognizedTarget) -> Iterator[str]:
         yield f"# set = {_value({**_settings(target), **target.intended})}"
     yield "# Until it is fixed, this keeps it in sight:"
     explanation = explanation_of(target.report)
-    phrases = [CONVENTIONS[id].phrase for id in explanation.id.split("+")] if explanation else ["not explained yet"]
+    differs = what_differs(target.report).replace(UNEXPLAINED, "not explained yet")
+    phrases = [CONVENTIONS[id].phrase for id in explanation.id.split("+")] if explanation else [differs]
     failing = [result.id for result in target.report.results if result.status in ("fail", "error")]
     # What fails now, on any case: another quantity that fails later is no expected failure.
     ids = dict.fromkeys(f"*/{id.partition('/')[2]}" if "/" in id else id for id in failing)
@@ -227,6 +230,5 @@ def _row(target: RecognizedTarget) -> tuple[str, str]:
     report = target.report
     assert report is not None
     loss = ", ".join([target.loss, *(f"{n} = {_value(x)}" for n, x in _settings(target).items())])
-    explanation = explanation_of(report)
-    outcome = report.verdict if report.ok else f"{report.verdict}, {explanation.id if explanation else 'unexplained'}"
+    outcome = report.verdict if report.ok else f"{report.verdict}, {what_differs(report)}"
     return target.callable.name, f"{loss}: {outcome}"
