@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from nceref.errors import InputError, TargetError
+from nceref.errors import InputError
 from nceref.output.text import shown
 from nceref.output.words import counted
-from nceref.targets.frameworks.call import Answer, CallRequest, gradient_of, loss_of, value_of
+from nceref.targets.frameworks.call import Answer, CallRequest, Trouble, gradient_of, loss_of, value_of
 from nceref.targets.frameworks.framework import Dialect, Framework, Mode, Reply
 from nceref.targets.frameworks.steps import in_steps
 from nceref.targets.target import Deferred, Program, ResolvedTarget
@@ -169,8 +169,8 @@ def _check_devices(request: CallRequest) -> None:
     if there < request.devices:
         ranks, devices = counted(request.devices, "rank"), counted(there, "device")
         remedy = "let it set neither XLA_FLAGS nor jax_num_cpu_devices"
-        msg = f"{ranks} of JAX need as many devices, but the target leaves {devices}: {remedy}"
-        raise TargetError(msg)
+        msg = f"leaves {devices} for {ranks} of JAX, which need one each: {remedy}"
+        raise Trouble(msg, "raises")
 
 
 def _answer_on_devices(target: ResolvedTarget, request: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:

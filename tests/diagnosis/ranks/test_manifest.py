@@ -11,7 +11,7 @@ from nceref.verification.manifest.run import verify_manifest
 
 pytest.importorskip("torch", reason="PyTorch is not installed; `make test-peers` runs this")
 SCHEMA = Path(record.__code__.co_filename).with_name("results.schema.json")
-PROGRAMS = Path(__file__).parents[2] / "targets" / "ranks" / "programs.py"
+PROGRAMS = Path(__file__).parents[2] / "targets" / "ranks" / "on_ranks.py"
 MANIFEST = f"""\
 [defaults]
 loss = "clip"

@@ -12,7 +12,7 @@ from nceref.testing import Check, Target
 
 pytest.importorskip("torch", reason="torch is not installed")
 
-HERE = Path(__file__).parent / "programs.py"
+HERE = Path(__file__).parent / "on_ranks.py"
 
 
 def verified(name, **options):
@@ -43,7 +43,7 @@ def test_a_right_loss_conforms(name, options):
 
 def test_a_check_runs_on_its_number_of_ranks(monkeypatch):
     monkeypatch.syspath_prepend(HERE.parent)
-    programs = importlib.import_module("programs")
+    programs = importlib.import_module("on_ranks")
     for ranks in (1, 2):
         Check("", "quick", ranks)(Target(programs.right, "clip"))
     with pytest.raises(AssertionError, match="gradient-divided-by-ranks"):
@@ -62,10 +62,10 @@ def test_the_mix_of_two_losses(other, verdict):
 @pytest.mark.parametrize(
     ("name", "named"),
     [
-        ("raises", ["raises ValueError: rank 1 has no text (programs.py", "on rank 1 of 2; rank 0 is in all_gather"]),
+        ("raises", ["raises ValueError: rank 1 has no text (on_ranks.py", "on rank 1 of 2; rank 0 is in all_gather"]),
         ("dies", ["ends the process with exit code 7 on rank 1 of 2"]),
-        ("hangs", ["within 3 s (--timeout); it is in all_gather (programs.py", "on rank 0 of 2; rank 1 has returned"]),
-        ("sleeps", ["it is in programs.py"]),
+        ("hangs", ["within 3 s (--timeout); it is in all_gather (on_ranks.py", "on rank 0 of 2; rank 1 has returned"]),
+        ("sleeps", ["it is in on_ranks.py"]),
     ],
 )
 def test_what_fails_on_one_rank_names_it(name, named):
