@@ -21,8 +21,8 @@ from nceref.targets.frameworks.steps import ONE_CALL, STEP, of_step
 from nceref.targets.global_state import KeptState, replaced_functions
 from nceref.targets.target import ResolvedTarget
 
-_NO_LOSS = ("wrong-shape", "not-a-number-type")
-"""Troubles of an answer that is no loss; a framework reports them as `Trouble`."""
+_REPORTED = ("raises", "wrong-shape", "not-a-number-type")
+"""Troubles that a framework reports as `Trouble`."""
 
 
 def attempt(target: ResolvedTarget, request: CallRequest, twice: bool = False) -> Outcome:
@@ -119,7 +119,7 @@ def _failure(target: ResolvedTarget, error: BaseException, remarks: Mapping[str,
     beside = f"; it {remarks['replaces-numpy']}" if "replaces-numpy" in remarks else ""
     # By its real class: that which an exception shows may be another.
     kind = type(error)
-    if isinstance(error, Trouble) and error.name in _NO_LOSS:
+    if isinstance(error, Trouble) and error.name in _REPORTED:
         return Outcome(trouble=error.name, sentence=printable(error) + beside, remarks=remarks)
     if issubclass(kind, SystemExit):
         return Outcome(trouble="exits", sentence=f"exits (SystemExit: {printable(error)}){beside}", remarks=remarks)

@@ -27,8 +27,6 @@ def check(request: CallRequest) -> None:
     except RuntimeError as error:
         msg = f"`device` is {shown(request.device)}, which jax cannot use here: {str(error).splitlines()[0]}"
         raise InputError(msg) from error
-    if request.devices:
-        _check_devices(request)
 
 
 def answer(target: ResolvedTarget, request: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:
@@ -162,7 +160,7 @@ def _read(inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_devices(request: CallRequest) -> None:
-    """Refuse more ranks than there are devices."""
+    """Report more ranks than the target leaves devices."""
     import jax
 
     there = len(jax.devices(request.device))
@@ -175,6 +173,7 @@ def _check_devices(request: CallRequest) -> None:
 
 def _answer_on_devices(target: ResolvedTarget, request: CallRequest, floats: frozenset[str], gradients: bool) -> Answer:
     """Differentiate on every device what the target returns there; value and gradients have an axis of the devices."""
+    _check_devices(request)
     plain = {n: x for n, x in request.inputs.items() if not isinstance(x, np.ndarray)}
     plain |= {n: float(request.inputs[n][0]) for n in floats & request.scalars & request.inputs.keys()}
     arrays = replace(request, inputs={n: x for n, x in request.inputs.items() if n not in plain})
