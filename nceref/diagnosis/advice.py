@@ -40,7 +40,7 @@ def advised(diagnosis: Diagnosis, framework: str) -> Diagnosis:
 
 _OPTIONS = {"float32-fallback": "--dtype float32"}
 _EXPECTED = "--expected-failures FILE, with the ids of the results that fail; --json FILE lists them"
-_NO_LOSS = frozenset({"wrong-loss", "as-the-reference", "inputs-ignored", "unexplained"})
+_NO_LOSS = frozenset({"wrong-loss", "as-the-reference", "unexplained"})
 
 
 def intendable(diagnosis: Diagnosis, framework: str = "") -> Diagnosis:
