@@ -162,30 +162,33 @@ def has_expression(values: Sequence[float], off: Sequence[float], where: Sequenc
     room = 3 * np.maximum(np.asarray(off), EXACT * np.maximum(np.abs(v), 1e-3))
     if np.any(np.abs(v) <= room):
         return True
-    if np.any(_products(v, room, where)[0]) or (np.all(v > 0) and np.any(_products(np.log(v), room / v, where)[0])):
+    if any(_products(v, room, where)) or (np.all(v > 0) and any(_products(np.log(v), room / v, where))):
         return True
     return any(len(_near_sums(v / scale, room / scale, where)[0]) for _, scale in _scales(where))
 
 
-def _products(v: Any, room: Any, where: Sequence[Values]) -> tuple[Any, Any, Any]:
+def _products(v: Any, room: Any, where: Sequence[Values]) -> Iterator[tuple[Factors, float, Any]]:
     """Products of three quantities with a constant ratio to the values; that ratio, and their values."""
-    (_, x), (_, y), (_, z) = _tabulated(_by_name(where))
-    e = x[:, None, None] * y[:, None] * z
+    factors, e = _multiplied(_by_name(where))
     with np.errstate(all="ignore"):
+        # Of q e = v - r with |r| <= room the ratio of two places is that of v up to twice the sum of these shares.
+        share = room[:2] / np.abs(v[:2])
+        off = np.abs(e[:, 1] / e[:, 0] * (v[0] / v[1]) - 1)
+        (near,) = np.nonzero((off <= 2 * np.sum(share)) | (np.max(share) >= 0.5))
+        e = e[near]
         ratio = v / e
         weight = (np.abs(e) / room) ** 2
         q = np.sum(weight * ratio, axis=-1) / np.sum(weight, axis=-1)
-        return np.all(np.abs(v - q[..., None] * e) <= room, axis=-1), q, e
+        fits = np.all(np.abs(v - q[..., None] * e) <= room, axis=-1)
+    for at in map(int, np.flatnonzero(fits)):
+        yield factors(int(near[at])), float(q[at]), e[at]
 
 
 def _single(v: Any, room: Any, where: Sequence[Values]) -> Expression | None:
     """One term: of all products whose ratio to the values is constant, the simplest."""
     best: tuple[Any, Expression] | None = None
-    fits, q, e = _products(v, room, where)
-    (a, _), (b, _), (c, _) = _tabulated(_by_name(where))
-    for i, j, k in zip(*np.nonzero(fits), strict=True):
-        factors = joined((*a[i], *b[j]), c[k])
-        number, simple = _simple(float(q[i, j, k]), float(np.min(room / np.abs(e[i, j, k]))))
+    for factors, q, e in _products(v, room, where):
+        number, simple = _simple(q, float(np.min(room / np.abs(e))))
         cost = sum(1 + 0.1 * len(str(name)) + 0.2 * abs(abs(p) - 1) for name, p in factors)
         if best is None or (not simple, cost) < best[0]:
             best = (not simple, cost), (Product(number, factors),)
@@ -201,13 +204,21 @@ def _by_name(where: Sequence[Values]) -> _Places:
 
 # All constants of a search are measured at the same places, or at the first of them.
 @lru_cache(maxsize=8)
-def _tabulated(where: _Places) -> tuple[tuple[list[Factors], Any], ...]:
-    """The quantities that are finite and not 0 everywhere, with their values, (products, places)."""
+def _multiplied(where: _Places) -> tuple[Callable[[int], Factors], Any]:
+    """The factors of a product of three quantities by its number, and the values of all, (products, places)."""
     places = [dict(values) for values in where]
-    return tuple(_finite(kinds, places) for kinds in _quantities(places))
+    (a, x), (b, y), (c, z) = (_finite(kinds, places) for kinds in _quantities(places))
+    e = x[:, None, None] * y[:, None] * z
+
+    def factors(number: int) -> Factors:
+        i, j, k = np.unravel_index(number, e.shape[:3])
+        return joined((*a[i], *b[j]), c[k])
+
+    return factors, e.reshape(-1, len(places))
 
 
 def _finite(kinds: list[Factors], where: Sequence[Values]) -> tuple[list[Factors], Any]:
+    """The quantities that are finite and not 0 everywhere, with their values, (quantities, places)."""
     kept, rows = [], []
     for factors in kinds:
         try:
@@ -275,15 +286,29 @@ def _scales(where: Sequence[Values]) -> Iterator[tuple[Factors, Any]]:
 
 def _near_sums(v: Any, room: Any, where: Sequence[Values]) -> tuple[Any, Any]:
     """Pairs of `_ADDED` that fit, by their numbers, and their coefficients."""
-    _, columns = _summands(_by_name(where))
-    first, second = np.tril_indices(len(columns), -1)
-    a = np.stack([columns[second], columns[first]], axis=-1) / room[:, None]
+    columns, pairs, minors, noise = _paired(_by_name(where))
+    # Of v = a q + r with |r| <= room the determinant of a and v at three places is that of a and r: twice, for rounding
+    # of the fit, and what that of the minors may add.
+    near = np.abs(minors @ v[:3]) <= 2 * np.abs(minors) @ room[:3] + noise @ np.abs(v[:3])
+    pairs = pairs[near]
+    a = np.moveaxis(columns[pairs], 1, 2) / room[:, None]
     apart = np.linalg.matrix_rank(a, 1e-9) == 2
-    a, first, second = a[apart], first[apart], second[apart]
+    a, pairs = a[apart], pairs[apart]
     q = (np.linalg.pinv(a, rcond=_RANK * len(v)) @ (v / room)[:, None])[..., 0]
     off = np.abs((a @ q[..., None])[..., 0] - v / room)
     fits = np.all(off <= 1, axis=-1) & np.all(np.abs(q) >= 1e-9, axis=-1)
-    return np.stack([second, first], axis=1)[fits], q[fits]
+    return pairs[fits], q[fits]
+
+
+@lru_cache(maxsize=8)
+def _paired(where: _Places) -> tuple[Any, Any, Any, Any]:
+    """Values of `_summands`, all pairs of them, their minors of the first three places, and how far these are off."""
+    _, columns = _summands(where)
+    first, second = np.tril_indices(len(columns), -1)
+    pairs = np.stack([second, first], axis=1)
+    (x, y), turned = (columns[each, :3] for each in (second, first)), np.array([[1, 2, 0], [2, 0, 1]])
+    above, below = (x[:, turned[at]] * y[:, turned[1 - at]] for at in (0, 1))
+    return columns, pairs, above - below, 8 * _RANK * (np.abs(above) + np.abs(below))
 
 
 _RANK = float(np.finfo(np.float64).eps)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import islice
 from math import log2
@@ -298,11 +298,37 @@ class TargetCall:
         plain = (one for one in choice.items() if not self.stages[one[0]].ways[one[1]].constant)
         key = next((n for k, n in plain if self.stages[k].name == "positives"), 0)
         if key not in self._sums:
-            batch = self.before(choice if key else {})
+            batch, ends = self.before(choice if key else {}), _linear(self.stages)
             basis = batch.after("rows", np.eye(len(batch["rows"])))
-            size = len(basis["rows"])
-            self._sums[key] = np.array([np.zeros(size) + self.reduced(basis, n, c) for n, c in _linear(self.stages)])
+            # Most look at no other stage, and have the weights that they have in the reference.
+            out = self.sums({}).copy() if key else np.zeros((len(ends), len(basis["rows"])))
+            for at in self._of_others if key else range(len(ends)):
+                out[at] = self.reduced(basis, *ends[at])
+            self._sums[key] = out
         return self._sums[key]
+
+    @cached_property
+    def _of_others(self) -> list[int]:
+        """Which of the ways of adding rows up give no number where there are rows alone."""
+        batch = self.before({})
+        alone = replace(batch, done={"rows": np.eye(len(batch["rows"]))})
+        return [at for at, end in enumerate(_linear(self.stages)) if np.any(np.isnan(self.reduced(alone, *end)))]
+
+    def is_near(self, table: Any) -> Any:
+        """Whether a weighted sum of the rows of some pair is the target's value, for each way of the first stage.
+
+        `table`: see `rows_of_pairs`. Weights are those of the positives of the reference: of others too that is nearly
+        always so.
+        """
+        if not _linear(self.stages):
+            return np.ones(len(table), dtype=bool)
+        # In small batches many ways leave out the same rows, and in place the numbers stay in the cache.
+        sums, out = np.unique(self.sums({}), axis=0).T, np.empty(len(table), dtype=bool)
+        for at, rows in enumerate(table):
+            off = rows @ sums
+            off -= self.y
+            out[at] = np.any(np.abs(off, out=off) <= self.room)
+        return out
 
     def agrees(self, v: Any) -> Any:
         """Whether a value is that of the target."""
@@ -509,7 +535,7 @@ def _pairs(calls: Sequence[TargetCall], most: float) -> Iterator[Replacement]:
                     first.before({k: n}, c, keep=True)
                     kept.append((n, c))
             tables = {at: first.rows_of_pairs(k, kept, at, others[at]) for at in others if k < at and kept}
-            near = {other: _near(first, table) for other, table in tables.items()}
+            near = {other: first.is_near(table) for other, table in tables.items()}
             for at, one in enumerate(kept):
                 rows = {other: table[at] for other, table in tables.items()}
                 fits = list(_beside(calls, k, one, others, rows, [other for other in rows if near[other][at]]))
@@ -517,22 +543,6 @@ def _pairs(calls: Sequence[TargetCall], most: float) -> Iterator[Replacement]:
                 three += [fit for fit in fits if len(fit.changes) > 2]
                 first.forget({k: one[0]}, one[1])
     yield from sorted(three, key=lambda fit: _length(first.stages, fit))
-
-
-_TOGETHER = 50
-"""Ways of which all pairs with those of a later stage are looked at together."""
-
-
-def _near(call: TargetCall, table: Any) -> Any:
-    """Whether a weighted sum of the rows of some pair is the target's value, for each way of the first stage.
-
-    Weights are those of the positives of the reference: of others too that is nearly always so.
-    """
-    if not _linear(call.stages):
-        return np.ones(len(table), dtype=bool)
-    sums = call.sums({}).T
-    parts = (table[at : at + _TOGETHER] for at in range(0, len(table), _TOGETHER))
-    return np.concatenate([np.any(call.agrees(part @ sums), axis=(1, 2)) for part in parts])
 
 
 def _beside(
@@ -600,16 +610,24 @@ def _lasts(
     curved = [(n, c) for n, way in last.alone if not way.linear for c in usual(way)] if bent or not linear else []
     ends = [*linear, *curved]
     has = any(call.stages[other].ways[n].constant for other, n in choice.items())
+
+    def bent_at(batch: DenseBatch) -> Any:
+        """Whether the ways that add no rows up give the value, (ways or 1, ways of the last stage)."""
+        near = [np.atleast_1d(call.agrees(call.reduced(batch, *end))) for end in curved]
+        return np.stack(np.broadcast_arrays(*near), axis=-1) if near else np.zeros((1, 0), dtype=bool)
+
+    # What adds no rows up looks at nothing else that a choice changes.
+    at_once = bent_at(call.before(choice, beside).after("rows", rows)) if linear else None
     for part in [slice(len(ways))] if together else [slice(at, at + 1) for at in range(len(ways))]:
         choices = [(choice, beside)] if together else [({**choice, k: n}, beside if has else c) for n, c in ways[part]]
         try:
-            batch = call.before(*choices[0])
-            near = [call.agrees(rows[part] @ call.sums(choices[0][0]).T)] if linear else []
+            if at_once is None:
+                fits = bent_at(call.before(*choices[0]))
+            else:
+                near = call.agrees(rows[part] @ call.sums(choices[0][0]).T)
+                fits = np.hstack([near, np.broadcast_to(at_once, (len(ways), len(curved)))[part]])
         except _REFUSED:
             continue
-        batch = batch.after("rows", rows[part]) if linear else batch
-        near += [np.broadcast_to(call.agrees(call.reduced(batch, *end)), len(ways[part]))[:, None] for end in curved]
-        fits = np.hstack(near)
         for at in map(int, np.flatnonzero(np.any(fits, axis=1))):
             n, c = ways[part][at]
             numbered = call.has_constant(k, ways[part][at])
