@@ -155,7 +155,7 @@ def expression_of(values: Sequence[float], off: Sequence[float], where: Sequence
 def has_expression(values: Sequence[float], off: Sequence[float], where: Sequence[Values]) -> bool:
     """Whether there may be an expression: not, where none fits some of the values, and then none fits all of them.
 
-    `values` and `off` and `where`: as for `expression_of`, of at least four places.
+    `values` and `off` and `where`: as for `expression_of`, of at least three places.
     """
     v = np.asarray(values)
     # What fits all places best may fit some of them less well than what fits these best.

@@ -24,14 +24,19 @@ _SHARES = (*np.geomspace(1e-8, 1e-2, 7), *np.geomspace(0.02, 50, 18), 100.0, 1e3
 _GRID = sorted(float(s * x) for x in _SHARES for s in (1, -1))
 _NEAR = 0.01
 """The share of the room to which a constant is solved for: most are no expression."""
-_ENOUGH = 4
-"""Calls from which on it is known whether a constant is any expression, and on which arrays that are equal are one."""
+_FEW, _ENOUGH = 3, 4
+"""Calls from which on it is known of most constants, and of all, whether they are any expression; on the latter, arrays
+that are equal are one."""
 _ENTRIES = 2000
 """Pairs of rows whose numbers take as long as what every evaluation of a stage takes."""
 _AT_ONCE = 20_000
 """Pairs of rows that go through the stages at once: more would leave the cache of a processor."""
 _LOOKED_AT = 3
 """Choices for which it is looked at what a way makes of each alone."""
+_OF_PAIRS, _OF_LOSSES = 2, 1
+"""Axes of the constants of all rows."""
+_TRIED = (-2.0, 0.1, 0.75, 10.0)
+"""Constants with which it is looked at which of these a way takes."""
 SURPRISE = 8.0
 """Bits by which the calls must say more than what tells one of the combinations that were tried from the others."""
 _REFUSED = (ValueError, IndexError, KeyError, FloatingPointError, ZeroDivisionError, OverflowError, TypeError)
@@ -67,8 +72,9 @@ class TargetCall:
     _kept: dict[tuple[tuple[int, int, float], ...], list[Sequence[DenseBatch]]] = field(default_factory=dict)
     _sums: dict[int, Any] = field(default_factory=dict)
     _on_grid: dict[tuple[int, int], Any] = field(default_factory=dict)
+    _axes: dict[tuple[int, int], int] = field(default_factory=dict)
     _by_itself: dict[tuple[int, int, int], bool] = field(default_factory=dict)
-    _copies: dict[int, list[tuple[list[int], Sequence[DenseBatch]]]] = field(default_factory=dict)
+    _copies: dict[int, dict[int, Sequence[DenseBatch]]] = field(default_factory=dict)
 
     def before(self, choice: Choice, c: float = 1.0, keep: bool = False) -> DenseBatch:
         """The batches before the last stage; `keep` keeps what the stages gave for choices of one more stage."""
@@ -130,8 +136,9 @@ class TargetCall:
         out = np.full((len(ways), self._size), np.nan)
         if not _linear(self.stages):
             return out
+        before = self._kept[() if beside is None else ((beside[0], *beside[1]),)][k]
         start = max(k + 1, self._by_rows)
-        made = dict(self._with_each(k, ways, start, beside))
+        made = dict(self._with_each(k, dict(enumerate(ways)), start, before))
         for group, batches in self._joined(made, k, start):
             with suppress(*_REFUSED):
                 out[group] = self._rows_of(batches, start, len(group))
@@ -149,11 +156,17 @@ class TargetCall:
         apart = np.zeros(len(ways), dtype=bool)
         made = {at: self._kept[((k, *one),)][other] for at, one in enumerate(kept)}
         for group, batches in self._joined(made, k, other):
-            for place, (m, c) in enumerate(ways):
+            alone, copies = [made[at] for at in group], {1: batches}
+            todo = [*_by_way(ways)]
+            for n, places in todo:
+                constants = [ways[place][1] for place in places]
                 try:
-                    out[group, place] = self._rows_at_once(batches, [made[at] for at in group], other, m, c)
+                    rows = self._with_each_constant(copies, alone, other, n, constants)
+                    out[np.ix_(group, places)] = np.swapaxes(rows, 0, 1)
                 except _REFUSED:
-                    apart[place] = True
+                    # Each constant by itself, where not all at once.
+                    todo += [(n, [place]) for place in places if len(places) > 1]
+                    apart[places] |= len(places) == 1
         left = [ways[place] for place in map(int, np.flatnonzero(apart))]
         for at, one in enumerate(kept if left else ()):
             if not self.has_constant(k, one):
@@ -173,18 +186,54 @@ class TargetCall:
 
     def _rows_with_constants(self, k: int, n: int, constants: Sequence[float]) -> Any:
         """Row losses with a way and each of some constants, (constants, rows)."""
-        before, count = self._kept[()][k], len(constants)
-        # A way may want a constant for each row of pairs, or for each row loss.
-        for of_pairs in (True, False):
-            out = np.full((count, self._size), np.nan)
-            with suppress(*_REFUSED):
-                for group, batches in self._copied(k, count):
-                    each = [constants[at] for at in group]
-                    c = np.repeat(each, len(self.directions[0].own))
-                    of_all = c[:, None] if of_pairs else c
-                    out[group] = self._rows_at_once(batches, [before] * len(group), k, n, of_all, each)
-                return out
+        copies = self._copies.setdefault(k, {})
+        with suppress(*_REFUSED):
+            return self._with_each_constant(copies, [self._kept[()][k]], k, n, constants)[:, 0]
         return self.rows(k, [(n, c) for c in constants])
+
+    def _with_each_constant(
+        self,
+        copies: dict[int, Sequence[DenseBatch]],
+        alone: Sequence[Sequence[DenseBatch]],
+        k: int,
+        n: int,
+        constants: Sequence[float],
+    ) -> Any:
+        """Row losses of batches with a way of a stage and each of some constants, (constants, batches, rows).
+
+        `copies`: all these batches below one another, so many times; filled as they are needed.
+        """
+        axes = self._axes_of_constants(k, n) if len(constants) > 1 else 0
+        out = []
+        for part in np.array_split(constants, -(-len(constants) * len(alone) // max(self._few, len(alone)))):
+            count, each = len(part), np.repeat(part, len(alone))
+            if count not in copies:
+                copies[count] = [by_row(w) for w in zip(*(count * [*alone]), strict=True)]
+            c = self._of_rows(each, axes) if axes else float(part[0])
+            out.append(self._rows_at_once(copies[count], count * [*alone], k, n, c, each))
+        return np.concatenate([rows.reshape(-1, len(alone), self._size) for rows in out])
+
+    def _of_rows(self, each: Any, axes: int) -> Any:
+        """The constant of each batch for all of its rows, a vector or a column."""
+        c = np.repeat(each, len(self.directions[0].own))
+        return c[:, None] if axes == _OF_PAIRS else c
+
+    def _axes_of_constants(self, k: int, n: int) -> int:
+        """Whether a way takes a constant for each row of pairs, or for each row loss; `ValueError` where neither.
+
+        It is tried on few rows: what is not for all rows of pairs may become a table of all rows with one another.
+        """
+        if (k, n) not in self._axes:
+            alone, each = len(_TRIED) * [self._kept[()][k]], _TRIED
+            batches, self._axes[k, n] = [by_row(w) for w in zip(*alone, strict=True)], 0
+            for axes in (_OF_PAIRS, _OF_LOSSES):
+                with suppress(*_REFUSED):
+                    self._rows_at_once(batches, alone, k, n, self._of_rows(each, axes), each)
+                    self._axes[k, n] = axes
+                    break
+        if not self._axes[k, n]:
+            raise ValueError
+        return self._axes[k, n]
 
     def _rows_at_once(
         self,
@@ -192,8 +241,8 @@ class TargetCall:
         alone: Sequence[Sequence[DenseBatch]],
         k: int,
         n: int,
-        c: Any = 1.0,
-        each: Sequence[float] = (),
+        c: Any,
+        each: Any,
     ) -> Any:
         """Row losses of batches that are joined, with a way of a stage, (batches, rows).
 
@@ -208,21 +257,12 @@ class TargetCall:
         done = self._through(batches, {k: n}, k, k + 1, c)[-1]
         if way not in self._by_itself:
             few = range(0, count, max(count // _LOOKED_AT, 1))
-            one = {at: self._through(alone[at], {k: n}, k, k + 1, each[at] if each else c)[-1] for at in few}
+            one = {at: self._through(alone[at], {k: n}, k, k + 1, each[at])[-1] for at in few}
             same = (_are_rows_of(w[name], {at: x[d][name] for at, x in one.items()}, count) for d, w in enumerate(done))
             self._by_itself[way] = all(same)
             if not self._by_itself[way]:
                 raise ValueError
         return self._rows_of(done, k + 1, count)
-
-    def _copied(self, k: int, count: int) -> Iterable[tuple[list[int], Sequence[DenseBatch]]]:
-        """The batches before a stage, that many times; kept where it is one batch, since others are large."""
-        if k not in self._copies:
-            copies = self._joined(dict.fromkeys(range(count), self._kept[()][k]), k, k)
-            if count > self._few:
-                return copies
-            self._copies[k] = [*copies]
-        return self._copies[k]
 
     @property
     def _few(self) -> int:
@@ -252,11 +292,13 @@ class TargetCall:
         return np.concatenate([w["rows"].reshape(count, -1) for w in done], axis=1)
 
     def _with_each(
-        self, k: int, ways: Iterable[Chosen], stop: int, beside: tuple[int, Chosen] | None = None
+        self, k: int, ways: Mapping[int, Chosen], stop: int, before: Sequence[DenseBatch]
     ) -> Iterator[tuple[int, Sequence[DenseBatch]]]:
-        """The batches before the stage `stop` with each way of another one that fits the shapes, and its place."""
-        before = self._kept[() if beside is None else ((beside[0], *beside[1]),)][k]
-        for at, (n, c) in enumerate(ways):
+        """The batches before the stage `stop` with each way of another one that fits the shapes, and its place.
+
+        `before`: the batches before that one.
+        """
+        for at, (n, c) in ways.items():
             with suppress(*_REFUSED):
                 yield at, self._through(before, {k: n}, k, stop, c)[-1]
 
@@ -264,8 +306,9 @@ class TargetCall:
     def _by_rows(self) -> int:
         """The first stage from which on the reference does each row by itself, whatever was done before."""
         for k in range(len(self.stages) - 2, 0, -1):
-            few = ((other, [(n, 1) for n, _ in self.stages[other].alone[:4]]) for other in range(k))
-            made = [batches[0] for other, ways in few for _, batches in self._with_each(other, ways, k)]
+            few = ((other, {n: (n, 1.0) for n, _ in self.stages[other].alone[:4]}) for other in range(k))
+            each = (self._with_each(other, ways, k, self._kept[()][other]) for other, ways in few)
+            made = [batches[0] for one in each for _, batches in one]
             made = [w for w in made if _shapes(w, self.stages[:k]) == _shapes(made[0], self.stages[:k])]
             of = self.stages[k].ways[0].of
             try:
@@ -355,6 +398,14 @@ def _usual(way: Way) -> Sequence[float]:
 def _shapes(batch: DenseBatch, stages: Sequence[Stage]) -> tuple[Any, ...]:
     """The shapes of what some stages gave."""
     return tuple(np.shape(x) for stage in stages for x in _arrays(batch[stage.name]))
+
+
+def _by_way(ways: Sequence[Chosen]) -> Iterable[tuple[int, list[int]]]:
+    """The number of each way, and where it stands with its constants."""
+    places: dict[int, list[int]] = {}
+    for place, (n, _) in enumerate(ways):
+        places.setdefault(n, []).append(place)
+    return places.items()
 
 
 def _arrays(result: Any) -> tuple[Any, ...]:
@@ -471,7 +522,8 @@ def _solved(calls: Sequence[TargetCall], choice: Choice) -> Iterator[Replacement
                     break
                 numbers.append(near)
                 # What is no expression at some calls is none at all of them.
-                if len(numbers) == _ENOUGH and not has_expression(numbers, _off(numbers), where[:_ENOUGH]):
+                count = len(numbers)
+                if _FEW <= count <= _ENOUGH and not has_expression(numbers, _off(numbers), where[:count]):
                     break
             else:
                 expression = expression_of(numbers, _off(numbers), where)
