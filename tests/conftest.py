@@ -10,6 +10,8 @@ from nceref.targets.search import RAISES
 
 # A verdict stands whatever becomes of its explanation, but here an error of the search is a failure.
 os.environ[RAISES] = "1"
+# Of the processes of pytest that tests start, none needs hypothesis, whose import is half of their time.
+os.environ["PYTEST_ADDOPTS"] = f"-p no:hypothesispytest {os.environ.get('PYTEST_ADDOPTS', '')}"
 LOSSES = registry.names("nceref.family")
 
 

@@ -16,7 +16,7 @@ PLUGIN = "nceref.verification.manifest.pytest_plugin"
 STRICT = """
 [pytest]
 testpaths = tests
-addopts = -p no:cacheprovider --strict-config --strict-markers
+addopts = -p no:cacheprovider -p no:hypothesispytest --strict-config --strict-markers
 filterwarnings = error
 xfail_strict = true
 """
