@@ -279,6 +279,18 @@ def test_a_difference_that_nothing_explains_is_said_to_be_that():
     assert "# set" not in text
 
 
+def test_what_is_done_beside_right_numbers_explains_a_difference_alone():
+    wrong = differing(3, "", "wrong")
+    beside = Result("0/behavior.modifies-inputs", "0", "behavior.modifies-inputs", "fail", None, None, None, "")
+    assert recognize.what_differs(replace(wrong, results=(*wrong.results, beside))) == "unexplained"
+    report = replace(differing(4, "", "wrong"), results=(*differing(4, "", "wrong").results, beside))
+    assert recognize.what_differs(report) == "modifies-inputs"
+    target = recognize.RecognizedTarget(PublicCallable("my.py:f"), "clip", report=report)
+    text = manifest_text(ManifestDraft(Package("my.py", (), {}), (target,)))
+    assert "Nothing explains" not in text
+    assert 'reason = "modifies-inputs"' in text
+
+
 def test_the_working_folder_stands_for_its_only_package(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tests").mkdir()
