@@ -111,11 +111,8 @@ def _same_everywhere(answered: Sequence[Observation], calls: FreshCalls) -> Diag
     fresh = calls.at(GENERAL)
     if not _is_constant([*cases, *fresh]):
         return None
-    count = f"on {out_of(len(cases), len(cases), 'case')}"
-    if fresh:
-        count += f" and {out_of(len(fresh), len(fresh), 'fresh call')}"
     number = np.ravel(cases[0].outcome.value)[0]
-    part = DiagnosisPart(f"whatever its inputs are, your loss is {number:.6g}", count)
+    part = DiagnosisPart(f"whatever its inputs are, your loss is {number:.6g}", _count(len(cases), len(fresh)))
     return diagnosis("inputs-ignored", part, predicts=_is_constant)
 
 
@@ -215,9 +212,7 @@ def _parts(explanation: Explanation) -> tuple[DiagnosisPart, ...]:
         shown = phrases is value or not explanation.gradient_words
         setting = f" ({option.setting})" if shown and option.setting else ""
         phrases.append(f"{CONVENTIONS[option.id].phrase}{setting}")
-    count = f"on {out_of(explanation.of, explanation.of, 'case')}"
-    if explanation.fresh:
-        count += f" and {out_of(explanation.fresh, explanation.fresh, 'fresh call')}"
+    count = _count(explanation.of, explanation.fresh)
     count = f"on {explanation.apart}: {count}" if explanation.apart else count
     fits = f"{count} (errors {of_the_bound(explanation.residual)})"
     if not value:
@@ -226,6 +221,11 @@ def _parts(explanation: Explanation) -> tuple[DiagnosisPart, ...]:
     equals = DiagnosisPart(f"{EQUALS}{_joined(value)}", fits, "computes")
     like = (DiagnosisPart(f"it is computed with {_joined(backward)}"),) if backward else ()
     return equals, *(explanation.gradient_words or like)
+
+
+def _count(cases: int, fresh: int) -> str:
+    """The number of cases and of fresh calls, all of which are as is said."""
+    return f"on {out_of(cases, cases, 'case')}" + (f" and {out_of(fresh, fresh, 'fresh call')}" if fresh else "")
 
 
 def _joined(phrases: Sequence[str]) -> str:

@@ -224,11 +224,12 @@ class TargetCall:
         It is tried on few rows: what is not for all rows of pairs may become a table of all rows with one another.
         """
         if (k, n) not in self._axes:
-            alone, each = len(_TRIED) * [self._kept[()][k]], _TRIED
-            batches, self._axes[k, n] = [by_row(w) for w in zip(*alone, strict=True)], 0
+            alone = len(_TRIED) * [self._kept[()][k]]
+            batches = [by_row(w) for w in zip(*alone, strict=True)]
+            self._axes[k, n] = 0
             for axes in (_OF_PAIRS, _OF_LOSSES):
                 with suppress(*_REFUSED):
-                    self._rows_at_once(batches, alone, k, n, self._of_rows(each, axes), each)
+                    self._rows_at_once(batches, alone, k, n, self._of_rows(_TRIED, axes), _TRIED)
                     self._axes[k, n] = axes
                     break
         if not self._axes[k, n]:
@@ -352,7 +353,7 @@ class TargetCall:
 
     @cached_property
     def _of_others(self) -> list[int]:
-        """Which of the ways of adding rows up give no number where there are rows alone."""
+        """The places of the ways of adding rows up that look at other stages: they give no number of rows alone."""
         batch = self.before({})
         alone = replace(batch, done={"rows": np.eye(len(batch["rows"]))})
         return [at for at, end in enumerate(_linear(self.stages)) if np.any(np.isnan(self.reduced(alone, *end)))]
@@ -365,13 +366,9 @@ class TargetCall:
         """
         if not _linear(self.stages):
             return np.ones(len(table), dtype=bool)
-        # In small batches many ways leave out the same rows, and in place the numbers stay in the cache.
-        sums, out = np.unique(self.sums({}), axis=0).T, np.empty(len(table), dtype=bool)
-        for at, rows in enumerate(table):
-            off = rows @ sums
-            off -= self.y
-            out[at] = np.any(np.abs(off, out=off) <= self.room)
-        return out
+        # In small batches many ways leave out the same rows, and those of one way stay in the cache.
+        sums = np.unique(self.sums({}), axis=0).T
+        return np.array([np.any(self.agrees(rows @ sums)) for rows in table], dtype=bool)
 
     def agrees(self, v: Any) -> Any:
         """Whether a value is that of the target."""

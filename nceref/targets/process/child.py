@@ -276,11 +276,12 @@ class ChildRunner:
 
     def _stuck(self, limit: str) -> Outcome:
         """The outcome of a target that does not return, with what it is in, where that can be known."""
-        place = self._place()
+        # The answer to where it is would end that line.
+        begun, place = self._exchange.unfinished(), self._place()
         if self.cut_short:
             return Outcome(trouble="waits", sentence=f"is in {place or 'its call'}")
         sentence = f"does not return {limit}" + (f"; it is in {place}" if place else "")
-        if begun := self._exchange.unfinished():
+        if begun:
             sentence += f"; the line that it prints has no end: {shown(protocol.received(begun))}"
         return Outcome(trouble="hangs", sentence=sentence)
 

@@ -170,9 +170,9 @@ def _suggested(target: RecognizedTarget) -> Iterator[str]:
         yield "# If the difference is meant, with this it is right on all cases:"
         yield f"# set = {_value({**_settings(target), **target.intended})}"
     yield "# Until it is fixed, this keeps it in sight:"
-    explanation = explanation_of(target.report)
-    differs = what_differs(target.report).replace(UNEXPLAINED, "not explained yet")
-    phrases = [CONVENTIONS[id].phrase for id in explanation.id.split("+")] if explanation else [differs]
+    explanation, differs = explanation_of(target.report), what_differs(target.report)
+    beside = "not explained yet" if differs == UNEXPLAINED else differs
+    phrases = [CONVENTIONS[id].phrase for id in explanation.id.split("+")] if explanation else [beside]
     failing = [result.id for result in target.report.results if result.status in ("fail", "error")]
     # What fails now, on any case: another quantity that fails later is no expected failure.
     ids = dict.fromkeys(f"*/{id.partition('/')[2]}" if "/" in id else id for id in failing)
