@@ -53,6 +53,18 @@ def quantity(name: str | Exponential, values: Values) -> float:
     return QUANTITIES[name](values) if name in QUANTITIES else values[name]
 
 
+def is_plain(expression: Expression) -> bool:
+    """Whether it has simple numbers and no exponentials.
+
+    >>> is_plain((Product(0.1),)), is_plain((Product(1.10517),))
+    (True, False)
+    """
+    names = [name for term in expression for name, _ in term.factors]
+    return all(_simple(term.number, 1e-12)[1] for term in expression) and not any(
+        isinstance(name, Exponential) or name in _EXPONENTIALS for name in names
+    )
+
+
 def joined(factors: "Factors", more: "Factors") -> "Factors":
     """The product of both, in the order in which it is written."""
     powers: dict[Any, float] = {}

@@ -249,11 +249,14 @@ class FreshCalls:
     like : Template or None
     made : int
         Calls so far.
+    answered : callable or None
+        Gives a probe what the target is held to in place of the loss; None where it is held to the loss itself.
     """
 
     call: Call | None
     like: Template | None
     made: int = 0
+    answered: Callable[[Probe], Probe] | None = None
     _over: bool = False
     _known: dict[InputSpec, Observation | None] = field(default_factory=dict)
 
@@ -293,7 +296,8 @@ class FreshCalls:
 
     def on(self, probe: Probe) -> Observation | None:
         """The observation of a probe; None where there is trouble or a value of another shape."""
-        outcome = self.outcome(probe)
+        probe = probe if self.answered is None else self.answered(probe)
+        outcome = None if probe.skip else self.outcome(probe)
         if outcome is None or outcome.trouble or np.shape(outcome.value) != np.shape(probe.value):
             return None
         return Observation(probe, outcome)

@@ -6,7 +6,7 @@ from nceref.cases.judge import UNSUPPORTED
 from nceref.cases.records import Diagnosis, DiagnosisPart, Observation, Outcome
 from nceref.diagnosis.features import where
 from nceref.output.words import out_of
-from nceref.targets.frameworks.call import ROWS
+from nceref.targets.frameworks.call import ROWS, WHICH
 from nceref.targets.process.child import NOT_TRIED
 from nceref.targets.protocol import BROKEN
 
@@ -51,7 +51,7 @@ def _diagnosis(
 ) -> Diagnosis:
     first = seen[0]
     same = all(o.outcome.sentence == first.outcome.sentence for o in seen)
-    text = first.outcome.sentence if same else beginning
+    text = (first.outcome.sentence if same else beginning).partition(WHICH)[0]
     example = "" if same else f"; on {first.probe.id} it {first.outcome.sentence}"
     # Where nothing else is known, what it is called with may be wrong as well.
     fix = f"Let it answer wherever the reference does, as on {first.probe.id}."
@@ -59,6 +59,8 @@ def _diagnosis(
         fix = "Write one line a call there, the answer; all else belongs on standard error."
     elif all(ROWS in o.outcome.sentence for o in seen):
         fix = "Return the mean of the rows; to have the rows judged: --set reduction=none."
+    elif id in _NAMES:
+        fix = f"Return the loss on {first.probe.id} in the form that it has on the other cases."
     rest = f"; not tried after that: {out_of(len(left), len(judged), 'case')}" if left and seen != left else ""
     part = DiagnosisPart(f"your loss {text}", f"{where(seen, judged)}{example}{rest}")
     return Diagnosis(id, (part,), fix=fix if id == BROKEN or len(seen) + len(left) < len(judged) else "")

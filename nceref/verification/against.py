@@ -179,17 +179,22 @@ def explained_by_old(observations: Iterable[Observation], name: str) -> tuple[Di
     return (replace(diagnosis(id, part), fix="", threads=()),)
 
 
-def _factors(answered: Sequence[Observation]) -> Iterator[tuple[str, Callable[[Probe], float]]]:
-    """Factors that one value may be of another: a simple number, and the number of rows."""
-    told = [gap for o in answered if (gap := gaps(o)[VALUE]).finite and np.all(gap.want)]
+def _factors(answered: Sequence[Observation]) -> Iterator[Factor]:
+    """Factors that one value may be of another: a simple number, and such a number times N, or by it."""
+    told = [
+        (gap, n) for o in answered if (gap := gaps(o)[VALUE]).finite and np.all(gap.want) and (n := samples(o.probe))
+    ]
     if not told:
         return
-    widest = max(told, key=lambda gap: float(np.max(np.abs(gap.want) / gap.bound)))
-    number, words = recognized(np.ravel(widest.got / widest.want)[0])
+    widest, n = max(told, key=lambda each: float(np.max(np.abs(each[0].want) / each[0].bound)))
+    ratio = float(np.ravel(widest.got / widest.want)[0])
+    number, words = recognized(ratio)
     if number != 1:
         yield words, lambda probe: number
-    yield "N", samples
-    yield "1/N", lambda probe: 1 / samples(probe)
+    rows, per = recognized(ratio / n), recognized(1 / (ratio * n)) if ratio else (0.0, "")
+    yield "N" if rows[0] == 1 else f"{rows[1]} N", lambda probe: rows[0] * samples(probe)
+    if per[0]:
+        yield "1/N" if per[0] == 1 else f"1/({per[1]} N)", lambda probe: 1 / (per[0] * samples(probe))
 
 
 def _times(answered: Sequence[Observation], factor: Factor, name: str) -> tuple[str, DiagnosisPart] | None:

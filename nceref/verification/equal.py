@@ -10,11 +10,13 @@ from nceref.diagnosis.conventions import CONVENTIONS
 from nceref.errors import TargetError
 from nceref.losses import all_losses
 from nceref.output.pages import Page
+from nceref.output.words import counted
 from nceref.registry import must_be_there, unknown
 from nceref.targets.peers.peer import find
 from nceref.verification import report as codes
 from nceref.verification.against import settings_of
 from nceref.verification.identify import with_loss_of
+from nceref.verification.limits import limited_cases
 from nceref.verification.loss_search import process_of
 from nceref.verification.options import BY_NAME
 from nceref.verification.report import Report
@@ -23,7 +25,8 @@ from nceref.verification.target_run import runner_of
 from nceref.verification.verifier import verify_with
 
 EQUAL, DIFFERENT, NOT_JUDGED = codes.CONFORMS, codes.DIFFERS, codes.TARGET_FAILED
-_UP_TO = {c.id for c in CONVENTIONS.values() if c.axis == "factor"} | {"sum-instead-of-mean", "mean-instead-of-sum"}
+_UP_TO = {c.id for c in CONVENTIONS.values() if c.axis == "factor"}
+_UP_TO |= {"sum-instead-of-mean", "mean-instead-of-sum", "directions-summed"}
 """Differences that leave a loss the same but for its size."""
 _HOW: Mapping[str, Any] = {"training": False}
 _WORDS = {EQUAL: "EQUAL", DIFFERENT: "DIFFERENT", NOT_JUDGED: "NOT JUDGED"}
@@ -122,15 +125,23 @@ class _Comparison:
     def _equal(self, report: Report, options: Mapping[str, Any]) -> str:
         """The sentence that both are one loss, and up to what; empty where they are not."""
         if report.ok:
+            limited = limited_cases(report.results)
             rest = "; no gradients were compared" * (report.verdict == "value-only")
+            rest += f"; it is not finite on {counted(len(limited), 'case')} at low temperatures" if limited else ""
             return f"{self.second} equals {self.first}{rest}"
         beside = {id for d in report.diagnosis for id in d.id.split("+")} - {"as-the-reference"}
         if beside and beside <= _UP_TO and (lead := _lead(report)) is not None:
             return self._named(str(lead.lead))
         if setting := self._setting_of_loss(report, options):
             return f"{self.second} equals {self.first}({setting})"
-        held = ((other, new, _setting(new, own)) for other, new, own in self._held(options))
-        return next((f"{new}({setting}) equals {other}" for other, new, setting in held if setting), "")
+        size = {CONVENTIONS[id].axis: id for id in beside & _UP_TO}
+        for other, new, own in self._held(options):
+            # What is not finite beside it may be a limit.
+            if new == self.second and size and _conforms(new, {**own, **size}):
+                return f"{new} equals {other} with {' and '.join(CONVENTIONS[id].phrase for id in size.values())}"
+            if setting := _setting(new, own):
+                return f"{new}({setting}) equals {other}"
+        return ""
 
     def _different(self, report: Report) -> str:
         """The sentence that says what the second program is."""

@@ -10,7 +10,7 @@ from nceref.cases.judge import judge
 from nceref.cases.records import Diagnosis, DiagnosisPart, Observation
 from nceref.diagnosis.advice import advised, intendable
 from nceref.diagnosis.conventions import CONVENTIONS
-from nceref.diagnosis.gaps import diagnosis
+from nceref.diagnosis.gaps import diagnosis, gaps, usable
 from nceref.diagnosis.ranks.mix import mix_diagnoses
 from nceref.diagnosis.troubles import troubles
 from nceref.output.words import counted, out_of
@@ -226,6 +226,7 @@ def _kind(observation: Observation) -> Any:
 def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagnosis, ...]:
     """The explanations of a difference; where the reference is not the loss as it is, relative to that first."""
     from nceref.diagnosis.diagnose import diagnose
+    from nceref.diagnosis.fresh import FreshCalls
 
     modes = mode_diagnoses(failing.results)
     if only_modes_fail(failing.results):
@@ -234,7 +235,7 @@ def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagno
         return alone
     identities = [r for r in failing.results if r.quantity.startswith("identity.")]
     if request.is_the_loss:
-        found = diagnose(failing.observations, identities, calls)
+        found = _with_changed_inputs(diagnose(failing.observations, identities, calls), failing)
         # Of a target that answers otherwise each time, a way of calling shows nothing.
         return found if any(d.id == "not-repeatable" for d in found) else (*found, *modes)
     as_it_is = replace(request, intended={}, reference=None)
@@ -264,17 +265,27 @@ def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagno
         known = (_against_loss(replace(d, fix="", intend=""), request.loss.name) for d in plainly)
         return (*known, *modes)
     meant = {text.partition("=")[0] for text in request.intended.values()}
+    held_to_it = FreshCalls(calls.call, calls.like, answered=request.answered)
+    # Numbers that are not finite are all that is left beside what is meant.
+    if all(gap.right for o in usable(failing.observations) for gap in gaps(o).values() if gap.finite):
+        return (*diagnose(failing.observations, identities, held_to_it), *modes)
     plainly = diagnose(unaltered, identities, calls)
-    if plainly and all(meant.issuperset(each.id.split("+")) for each in plainly):
-        from nceref.diagnosis.fresh import NO_CALLS
-
-        # Beside what is meant, numbers that are not finite are left; fresh calls are compared with the loss as it is.
-        plainly = diagnose(failing.observations, identities, NO_CALLS) or plainly
+    if plainly and (plainly[0].id == "unexplained" or all(meant.issuperset(d.id.split("+")) for d in plainly)):
+        return (*diagnose(failing.observations, identities, held_to_it), *modes)
     unmeant = [_without(each, meant) for each in plainly]
     if request.about.get("against"):
         # There, the reference is the older program.
         unmeant = [_against_loss(each, request.loss.name) for each in unmeant]
     return (*unmeant, *modes)
+
+
+def _with_changed_inputs(found: tuple[Diagnosis, ...], failing: TargetRun) -> tuple[Diagnosis, ...]:
+    """The explanations; of wrong gradients of inputs that a call changes, the remedy is to leave these as they are."""
+    why = next((r.why for r in failing.results if r.quantity == "behavior.modifies-inputs" and r.status == "fail"), "")
+    if not why or any(r.quantity.startswith("value") and r.status == "fail" for r in failing.results):
+        return found
+    fix = f"Write into new arrays: your loss {why}. Then look at the gradient again."
+    return tuple(replace(each, fix=fix, threads=()) if each.first else each for each in found)
 
 
 def _against_loss(each: Diagnosis, name: str) -> Diagnosis:

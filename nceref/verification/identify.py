@@ -149,7 +149,8 @@ def with_loss_of(old: str, options: Mapping[str, Any]) -> dict[str, Any]:
             plain = list(search.as_declared())
             exact = search.confirmed(chain(plain, search.with_settings(plain)))
             ran = [trial for trial in plain if trial.ran]
-            best = next((trial for trial, _ in exact), None) or min(ran, key=lambda trial: trial.spread, default=None)
+            nearest = min(ran, key=lambda trial: (not trial.agrees, trial.spread), default=None)
+            best = next((trial for trial, _ in exact), None) or nearest
             if best is not None:
                 return {**best.options, **options, "loss": best.loss}
     reasons = {trial.reason for trial in plain}
@@ -180,13 +181,21 @@ def page_of(target: Any, tried: tuple[Candidate, ...], command: str = "") -> Pag
     if len(tried) > len(shown):
         rest = counted(len(tried) - len(shown), "more loss takes", "more losses take")
         page.print(f"{rest} such inputs, differing more", style="dim")
-    if how := how_called(tried[0].options):
+    best, how = tried[0], how_called(tried[0].options)
+    explained = best.report.ok or best.is_right_in_part or best.is_right_in_value or _explains(best)
+    # A call that gives unexplained numbers is most likely another one.
+    if how and explained:
         page.print("\nit is called so:")
         page.print(f"  {how}", wrap=False)
-    if command and not tried[0].report.ok:
-        page.print("\nthe whole report, with the fix:")
-        page.print(f"  {command} --loss {tried[0].loss} {how}".rstrip(), wrap=False)
+    if command and not best.report.ok and (explained or not how):
+        page.print(f"\nthe whole report{', with the fix' * _explains(best)}:")
+        page.print(f"  {command} --loss {best.loss} {how}".rstrip(), wrap=False)
     return page
+
+
+def _explains(candidate: Candidate) -> bool:
+    """Whether something explains the difference."""
+    return any(is_named(each) and each.id != UNEXPLAINED for each in candidate.report.diagnosis)
 
 
 def _answer(tried: tuple[Candidate, ...]) -> str:
@@ -195,6 +204,8 @@ def _answer(tried: tuple[Candidate, ...]) -> str:
         return f"it is {' and '.join(exact)}"
     if tried[0].is_right_in_part:
         return f"it is {tried[0].loss} wherever it returns a number"
+    if tried[0].is_right_in_value:
+        return f"its value is that of {tried[0].loss}"
     best = tried[0].report.diagnosis[:1]
     if best and best[0].formula:
         return f"it is none of them, but with the inputs of {tried[0].loss} it is {best[0].formula}"

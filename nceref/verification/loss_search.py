@@ -61,8 +61,13 @@ class Candidate:
         return {result.status for result in self.report.results} & {"fail", "error"} == {"error"}
 
     @property
-    def distance(self) -> tuple[int, int, int]:
-        """The order of trials: conforming ones first, then the fewest differences, then the fewest failures."""
+    def is_right_in_value(self) -> bool:
+        """Whether each value is right, and what differs is beside it."""
+        return {result.status for result in self.report.results if result.quantity == "value"} - {"skip"} == {"pass"}
+
+    @property
+    def distance(self) -> tuple[int, int, int, int]:
+        """The order of trials: right values first, then the fewest differences, then the fewest failures."""
         ids = [d.id for d in self.report.diagnosis if is_named(d)]
         # An unexplained difference ranks behind every explained one, and one without a diagnosis behind both.
         unnamed = 0 if self.report.ok else 20
@@ -71,7 +76,8 @@ class Candidate:
         count = Counter(result.status for result in self.report.results)
         # What explains the few cases that could be run explains little.
         crashed = count["error"] > 0
-        return (0 if self.report.ok else differences + 5 * crashed, count["fail"] + count["error"], count["skip"])
+        differences = 0 if self.report.ok else differences + 5 * crashed
+        return (not self.is_right_in_value, differences, count["fail"] + count["error"], count["skip"])
 
 
 def search_of(most: int) -> Search:
@@ -168,14 +174,14 @@ class LossSearch:
         """The nearest losses with what explains the difference from each, best first, until one says it all.
 
         The loss that the target is named after goes first, then those from which it differs by one convention. With
-        `formats` all of them are judged where a trial is right, and else the first.
+        `formats` all of them are judged where the numbers of a trial are right, and else the first.
         """
         made: list[Candidate] = []
         for trial in islice(self._nearest(trials), _NEAREST):
             # What is right in this format may be wrong in the others.
-            how = {"dtype": formats if trial.right else formats[:1]} if formats else {}
+            how = {"dtype": formats if trial.agrees else formats[:1]} if formats else {}
             made.append(Candidate(trial.loss, self.verified(trial, **how), trial.options))
-            if made[-1].is_known:
+            if made[-1].is_known or made[-1].is_right_in_value:
                 break
         return sorted(made, key=lambda candidate: candidate.distance)
 
@@ -186,7 +192,7 @@ class LossSearch:
             if len(group) < 2:
                 yield from group
             else:
-                yield from sorted(group, key=lambda t: (not (t.right or is_one_convention(t.observations)), t.spread))
+                yield from sorted(group, key=lambda t: (not (t.agrees or is_one_convention(t.observations)), t.spread))
 
     def verified(self, trial: Any, **how: Any) -> Report:
         """The report of the target with the loss and options of a trial, and others of `verify_with`."""

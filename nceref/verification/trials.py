@@ -80,6 +80,12 @@ class Trial:
         return self.reached == RIGHT
 
     @property
+    def agrees(self) -> bool:
+        """Whether each number is that of the reference, where it has a finite one."""
+        finite = [o for o in self.observations if o.outcome.value is not None and np.all(np.isfinite(o.outcome.value))]
+        return not self.trouble and bool(finite) and all(map(_is_right, finite))
+
+    @property
     def is_constant(self) -> bool:
         """Whether it gives one number where the loss has several: a factor would explain any such function."""
         answers = {float(np.sum(o.outcome.value)) for o in self.observations if o.outcome.value is not None}
@@ -87,10 +93,11 @@ class Trial:
 
     @property
     def spread(self) -> float:
-        """The spread of the ratio of a value to the reference over cases, in units of it; infinite without any."""
+        """The spread of the finite ratios of a value to the reference, in units of them; infinite for less than two."""
         pairs = [(o.outcome.value, o.probe.value) for o in self.observations]
         with np.errstate(all="ignore"):
             ratios = np.array([np.sum(a) / np.sum(b) for a, b in pairs if a is not None])
+            ratios = ratios[np.isfinite(ratios)]
             spread = float(np.std(ratios) / abs(np.mean(ratios))) if len(ratios) > 1 else np.inf
         return spread if np.isfinite(spread) else np.inf
 

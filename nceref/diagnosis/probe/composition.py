@@ -1,5 +1,6 @@
 """The formula of a target whose stages were found: its lines beside those of the reference."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -76,10 +77,12 @@ def _with_constant(text: str, constant: Expression) -> str:
     number, one_term = written(constant), len(constant) == 1
     if one_term and number.startswith("-"):
         text = text.replace("+ {c}", f"- {number[1:]}")
+        for larger in re.findall(r"\{c\}\S* larger", text):
+            text = text.replace(larger, larger.replace("{c}", number[1:]).replace("larger", "smaller"))
     if one_term and not constant[0].factors:
         rest = _bracketed(written((Product(1 - constant[0].number),)))
         text = text.replace("(1 - {c})", rest).replace("1 - {c}", rest)
-    return text.replace("{c}", _bracketed(number))
+    return text.replace("{c} larger", f"{number} larger").replace("{c}", _bracketed(number))
 
 
 def _bracketed(number: str) -> str:

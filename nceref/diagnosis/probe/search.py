@@ -12,7 +12,7 @@ import numpy as np
 
 from nceref.diagnosis.dense.batch import DenseBatch, by_row
 from nceref.diagnosis.dense.ways.way import INTEGER, REAL, Stage, Way
-from nceref.diagnosis.expressions import Expression, Product, expression_of, has_expression, value_of
+from nceref.diagnosis.expressions import Expression, Product, expression_of, has_expression, is_plain, value_of
 from nceref.diagnosis.roots import Solver
 
 INTEGERS = (*range(1, 11), 16, 32, 64, 128)
@@ -73,7 +73,7 @@ class TargetCall:
     _sums: dict[int, Any] = field(default_factory=dict)
     _on_grid: dict[tuple[int, int], Any] = field(default_factory=dict)
     _axes: dict[tuple[int, int], int] = field(default_factory=dict)
-    _by_itself: dict[tuple[int, int, int], bool] = field(default_factory=dict)
+    _by_itself: dict[tuple[int, int, int, int], bool] = field(default_factory=dict)
     _copies: dict[int, dict[int, Sequence[DenseBatch]]] = field(default_factory=dict)
 
     def before(self, choice: Choice, c: float = 1.0, keep: bool = False) -> DenseBatch:
@@ -161,7 +161,7 @@ class TargetCall:
             for n, places in todo:
                 constants = [ways[place][1] for place in places]
                 try:
-                    rows = self._with_each_constant(copies, alone, other, n, constants)
+                    rows = self._with_each_constant(copies, alone, other, n, constants, k)
                     out[np.ix_(group, places)] = np.swapaxes(rows, 0, 1)
                 except _REFUSED:
                     # Each constant by itself, where not all at once.
@@ -198,10 +198,12 @@ class TargetCall:
         k: int,
         n: int,
         constants: Sequence[float],
+        earlier: int = -1,
     ) -> Any:
         """Row losses of batches with a way of a stage and each of some constants, (constants, batches, rows).
 
-        `copies`: all these batches below one another, so many times; filled as they are needed.
+        `copies`: all these batches below one another, so many times; filled as they are needed. `earlier`: the stage in
+        which the batches differ.
         """
         axes = self._axes_of_constants(k, n) if len(constants) > 1 else 0
         out = []
@@ -210,7 +212,7 @@ class TargetCall:
             if count not in copies:
                 copies[count] = [by_row(w) for w in zip(*(count * [*alone]), strict=True)]
             c = self._of_rows(each, axes) if axes else float(part[0])
-            out.append(self._rows_at_once(copies[count], count * [*alone], k, n, c, each))
+            out.append(self._rows_at_once(copies[count], count * [*alone], k, n, c, each, earlier))
         return np.concatenate([rows.reshape(-1, len(alone), self._size) for rows in out])
 
     def _of_rows(self, each: Any, axes: int) -> Any:
@@ -244,15 +246,17 @@ class TargetCall:
         n: int,
         c: Any,
         each: Any,
+        earlier: int = -1,
     ) -> Any:
         """Row losses of batches that are joined, with a way of a stage, (batches, rows).
 
-        `alone`: each of them. `c`: the constant, or those of all rows; `each`: of each batch. Raises `ValueError` where
-        the way looks at more than its row, which makes it another one beside others.
+        `alone`: each of them. `c`: the constant, or those of all rows; `each`: of each batch. `earlier`: the stage in
+        which they differ: what others of them have in common is not seen. Raises `ValueError` where the way looks at
+        more than its row, which makes it another one beside others.
         """
         if k + 1 < self._by_rows:
             raise ValueError
-        name, count, way = self.stages[k].name, len(alone), (k, n, np.ndim(c))
+        name, count, way = self.stages[k].name, len(alone), (k, n, np.ndim(c), earlier)
         if not self._by_itself.get(way, True):
             raise ValueError
         done = self._through(batches, {k: n}, k, k + 1, c)[-1]
@@ -492,7 +496,18 @@ def adds_rows_up(stages: Sequence[Stage]) -> bool:
 
 
 def _constants(calls: Sequence[TargetCall], most: float) -> Iterator[Replacement]:
-    """One other way with a constant that is solved for."""
+    """One other way with a constant that is solved for; a plain number says more than what stands for another one."""
+    found: list[Replacement] = []
+    for fit in _with_constants(calls, most):
+        if fit.constant is not None and is_plain(fit.constant):
+            yield fit
+        else:
+            found.append(fit)
+    yield from found
+
+
+def _with_constants(calls: Sequence[TargetCall], most: float) -> Iterator[Replacement]:
+    """One other way with a constant that is solved for, the last stages first."""
     stages = calls[0].stages
     for k, stage in reversed(list(enumerate(stages))):
         for n, way in stage.alone:

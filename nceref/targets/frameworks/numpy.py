@@ -13,6 +13,7 @@ from nceref.output.words import alike, as_code, did_you_mean
 from nceref.targets.frameworks.call import (
     ARRAY,
     PAIR,
+    WHICH,
     Answer,
     CallRequest,
     Trouble,
@@ -126,7 +127,7 @@ def _named(grads: Any, target: ResolvedTarget, request: CallRequest) -> dict[str
     functions = {target.names[n] for n in target.forms}
     entries = list(grads) if isinstance(grads, list | tuple) else [grads]
     if not isinstance(grads, list | tuple) and (len(order) != 1 or not isinstance(grads, np.ndarray)):
-        msg = f"returns a pair whose second part, a {class_name(grads)}, is no mapping of gradients by input"
+        msg = f"returns a pair whose second part, a {class_name(grads)}, is no mapping of gradients by input{WHICH}[0]"
         raise Trouble(msg, "wrong-shape")
     if len(entries) > len(order):
         msg = f"returns {len(entries)} gradients, but has {len(order)} inputs: {', '.join(order)}"

@@ -205,7 +205,7 @@ def _is_taken_for(report: Report, is_named: bool) -> bool:
     loss may have any known difference, and several.
     """
     right = [r.status == "pass" for r in report.results if r.quantity == "value"]
-    if report.exit_code != DIFFERS or 2 * sum(right) > len(right):
-        return report.exit_code == DIFFERS
+    if report.ok or report.exit_code != DIFFERS or 2 * sum(right) > len(right):
+        return report.ok or report.exit_code == DIFFERS
     explanation = explanation_of(report)
     return explanation is not None and (is_named or (explanation.lead.role == "computes" and "+" not in explanation.id))

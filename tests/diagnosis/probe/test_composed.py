@@ -277,7 +277,7 @@ def positives_half_as_large_of_later_keys(queries, keys, temperature):
 @pytest.mark.slow(reason="a search of many pairs; the test above has a quicker one")
 def test_a_constant_in_a_stage_beside_two_others_is_measured():
     diagnosis = diagnosis_of("info_nce", {}, positives_half_as_large_of_later_keys)
-    assert "<<l_ij = as in the reference, (1/2) times as large for positives>>" in diagnosis.formula
+    assert "<<l_ij = s_ij/T, (1/2) times as large for positives>>" in diagnosis.formula
     assert "<<Z_i over candidates j >= i>>" in diagnosis.formula
     assert "<<L = sum_i L_i>>" in diagnosis.formula
 

@@ -290,8 +290,9 @@ _CHANGES: tuple[tuple[str, Callable[[DenseBatch, Any, float], Any], str], ...] =
     ("plus log(N - 1) for positives", lambda w, x, c: x + np.log(w.samples - 1) * w.together, ""),
     ("less log(N - 1) for positives", lambda w, x, c: x - np.log(w.samples - 1) * w.together, ""),
 )  # fmt: skip
+_AS_THE_REFERENCE = "as in the reference"
 _CHANGED: tuple[_Change, ...] = tuple(
-    (f"as in the reference, {text}{'' if both else ', in the denominator alone'}", _on(f, both), constant, both)
+    (f"{_AS_THE_REFERENCE}, {text}{'' if both else ', in the denominator alone'}", _on(f, both), constant, both)
     for both in (True, False)
     for text, f, constant in _CHANGES
 )
@@ -318,7 +319,8 @@ def tempered_ways(usual: Callable[[DenseBatch], Any], text: str) -> tuple[Way, .
 
     `usual`: those of the reference, of a work, for denominator and numerator.
     """
-    changed = tuple(Way(name, of(usual), constant, plain) for name, of, constant, plain in _CHANGED)
+    named = ((name.replace(_AS_THE_REFERENCE, text), of, constant, plain) for name, of, constant, plain in _CHANGED)
+    changed = tuple(Way(name, of(usual), constant, plain) for name, of, constant, plain in named)
     return (Way(text, lambda w, c: usual(w)), *changed)
 
 

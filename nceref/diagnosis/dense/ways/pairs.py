@@ -203,8 +203,8 @@ def _first_of_class(w: DenseBatch) -> Any:
 
 
 WEIGHTS: tuple[tuple[str, Weights, str], ...] = (
-    ("negatives times {c}", lambda w, c: np.where(w.together, usual(w), c * usual(w)), REAL),
-    ("positives times {c}", lambda w, c: np.where(w.together, c * usual(w), usual(w)), REAL),
+    ("all candidates, negatives {c} times", lambda w, c: np.where(w.together, usual(w), c * usual(w)), REAL),
+    ("all candidates, positives {c} times", lambda w, c: np.where(w.together, c * usual(w), usual(w)), REAL),
     ("each class averaged", lambda w, c: usual(w) / _class_size(w), ""),
     ("each class averaged, the own one summed", lambda w, c: np.where(w.together, usual(w), usual(w) / _class_size(w)),
      ""),
@@ -217,17 +217,17 @@ WEIGHTS: tuple[tuple[str, Weights, str], ...] = (
         w.together, usual(w) / np.maximum(_count(w.together), 1), usual(w)), ""),
     ("the mean of the positives and that of the negatives", lambda w, c: np.where(w.together, usual(w) / np.maximum(
         _count(w.together), 1), usual(w) / np.maximum(_count(w.negatives), 1)), ""),
-    ("negatives times N", lambda w, c: np.where(w.together, usual(w), usual(w) * w.samples), ""),
-    ("negatives over N", lambda w, c: np.where(w.together, usual(w), usual(w) / w.samples), ""),
-    ("negatives times 1 + s_ij", lambda w, c: np.where(w.together, usual(w), usual(w) * (1 + w["similarities"])), ""),
-    ("negatives times (1 + s_ij)/2", lambda w, c: np.where(w.together, usual(w), usual(w) * (1 + w["similarities"]) / 2
+    ("all candidates, negatives N times", lambda w, c: np.where(w.together, usual(w), usual(w) * w.samples), ""),
+    ("all candidates, negatives over N", lambda w, c: np.where(w.together, usual(w), usual(w) / w.samples), ""),
+    ("all candidates, negatives times 1 + s_ij", lambda w, c: np.where(w.together, usual(w), usual(w) * (1 + w["similarities"])), ""),
+    ("all candidates, negatives times (1 + s_ij)/2", lambda w, c: np.where(w.together, usual(w), usual(w) * (1 + w["similarities"]) / 2
      ), ""),
-    ("negatives times 1 - s_ij", lambda w, c: np.where(w.together, usual(w), usual(w) * (1 - w["similarities"])), ""),
-    ("negatives times s_ij above 0", lambda w, c: np.where(
+    ("all candidates, negatives times 1 - s_ij", lambda w, c: np.where(w.together, usual(w), usual(w) * (1 - w["similarities"])), ""),
+    ("all candidates, negatives times s_ij above 0", lambda w, c: np.where(
         w.together, usual(w), usual(w) * np.maximum(w["similarities"], 0)), ""),
-    ("negatives times e^({c} s_ij)", lambda w, c: np.where(w.together, usual(w), usual(w) * np.exp(
+    ("all candidates, negatives times e^({c} s_ij)", lambda w, c: np.where(w.together, usual(w), usual(w) * np.exp(
         np.clip(c * w["similarities"], -80, 80))), REAL),
-    ("negatives times e^({c} s_ij) over its mean", lambda w, c: np.where(w.together, usual(w), usual(w) * _over_mean(
+    ("all candidates, negatives times e^({c} s_ij) over its mean", lambda w, c: np.where(w.together, usual(w), usual(w) * _over_mean(
         w, c)), REAL),
     ("the own class {c} times, the others once", lambda w, c: np.where(
         w.labels[:, None] == w.kinds, c * usual(w), usual(w)), REAL),
@@ -258,7 +258,8 @@ EXTRA: tuple[tuple[str, Callable[[DenseBatch, float], Any], str], ...] = (
     ("all candidates, and e^({c}/T)", lambda w, c: np.full(len(w.own), c * w.scale), REAL),
     ("all candidates, and the other anchors", lambda w, c: log_sum_exp(np.where(
         np.eye(len(w.own), dtype=bool), -np.inf, _among(w, w.anchors) * w.scale)), ""),
-    ("all candidates, and {c} e^m with m the largest logit", lambda w, c: log_of(c) + np.max(
+    ("all candidates, and e^(l_ii) - {c}", lambda w, c: log_of(_itself(w) - c), REAL),
+    ("all candidates, and {c} e^m with m the largest logit, that of the anchor itself included", lambda w, c: log_of(c) + np.max(
         w["logits"][0], axis=1), REAL),
     ("all candidates, and 1 for each that is masked", lambda w, c: log_of(np.sum(~usual(w), axis=1)), ""),
     ("all candidates, and 1 for each positive", lambda w, c: log_of(np.sum(w.together, axis=1)), ""),
@@ -277,6 +278,12 @@ EXTRA: tuple[tuple[str, Callable[[DenseBatch, float], Any], str], ...] = (
     ("all candidates, and the positives of the other rows", lambda w, c: log_sum_exp(np.where(
         np.eye(len(w.own), dtype=bool), -np.inf, _own_logit(w)[None, :])), ""),
 )  # fmt: skip
+
+
+def _itself(w: DenseBatch) -> Any:
+    if not np.all(np.any(w.own & ~usual(w), axis=1)):
+        raise ValueError
+    return np.exp(np.sum(np.where(w.own, w["logits"][0], 0.0), axis=1))
 
 
 def _own_logit(w: DenseBatch) -> Any:
