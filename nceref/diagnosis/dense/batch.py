@@ -121,8 +121,8 @@ class DenseBatch:
 
     @property
     def counts(self) -> Array:
-        """The number of samples of each class; None where it is not given."""
-        counts = self.inputs.get("class_counts")
+        """The number of samples of each class, or the expected count of each item; None where it is not given."""
+        counts = self.inputs.get("class_counts", self.inputs.get("expected_counts"))
         return None if counts is None else np.asarray(counts, dtype=float)
 
     @property

@@ -117,7 +117,10 @@ def factors_of(graph: Graph, deviations: Deviations) -> dict[str, float]:
     return {name: factor for names, factor in known if (name := next((n for n in names if n in graph.edges), ""))}
 
 
-_OPTIONS = ("normalize", "fallback", "form", "base_temperature", "label_smoothing", "include_diagonal", "candidates")
+_OPTIONS = (
+    "normalize", "fallback", "form", "base_temperature", "label_smoothing", "include_diagonal", "candidates",
+    "correction",
+)  # fmt: skip
 
 
 def stages(loss: Loss, inputs: Mapping[str, Any], reduction: str) -> tuple[Stage, ...]:

@@ -18,7 +18,7 @@ from nceref.diagnosis.probe.composition import lines
 from nceref.diagnosis.probe.search import Replacement, TargetCall
 from nceref.engine.bound_loss import bound_loss
 
-WITHOUT_STAGES = ("guided_info_nce", "multi_direction", "sampled_softmax")
+WITHOUT_STAGES = ("guided_info_nce", "multi_direction")
 """Losses that are not measured stage by stage."""
 MASKS = ("mask", "anchor_mode")
 """Inputs beside which a loss has no parts."""
@@ -38,7 +38,8 @@ def test_stages_make_up_the_reference(name):
         )
         made = batches(loss, inputs)
         # Rows that are weighted have no other means, and logits with a hardness no other temperature.
-        assert (made is None) == ("anchor_weights" in variant or "hardness" in variant or name in WITHOUT_STAGES)
+        weighted = {"anchor_weights", "hardness"} & {*variant} or variant.get("correction") == "weighted"
+        assert (made is None) == (bool(weighted) or name in WITHOUT_STAGES)
         if made is None:
             continue
         for reduction in ("mean", "sum") if loss.has_rows else ("mean",):
@@ -150,6 +151,24 @@ def other_queries_among_the_negatives(queries, keys, temperature):
     x, y = unit(queries), unit(keys)
     others = np.where(np.eye(len(x), dtype=bool), -np.inf, x @ x.T)
     return np.mean(surprise(np.concatenate([x @ y.T, others], axis=1) / temperature, np.arange(len(x))))
+
+
+@program("sampled_softmax", "l_ij = (s_ij + log(m_j))/T, in the reference l_ij = s_ij/T - log(m_j)")
+def correction_added_before_the_temperature(queries, items, expected_counts, temperature):
+    s = unit(queries) @ unit(items).T + np.log(expected_counts)
+    return np.mean(surprise(s / temperature, np.arange(len(s))))
+
+
+@program("sampled_softmax", "l_ij = s_ij/T - log(m_j + 1)", correction="negatives")
+def count_and_one_taken_off_all(queries, items, expected_counts, temperature):
+    s = unit(queries) @ unit(items).T / temperature - np.log1p(expected_counts)
+    return np.mean(surprise(s, np.arange(len(s))))
+
+
+@program("info_nce", "l_ij = s_ij/T, 1/(10 T) smaller for positives, in the reference l_ij = s_ij/T")
+def margin_taken_off_the_positives(queries, keys, temperature):
+    s = unit(queries) @ unit(keys).T
+    return np.mean(surprise((s - 0.1 * np.eye(len(s))) / temperature, np.arange(len(s))))
 
 
 @program("siglip", "l_ij = t s_ij + b/2")

@@ -17,7 +17,9 @@ from nceref.diagnosis.dense.temperatures import (
     temperature,
     tempered,
 )
-from nceref.diagnosis.dense.ways.lineup import paired
+from nceref.diagnosis.dense.ways.lineup import compared, paired, softmaxed
+from nceref.diagnosis.dense.ways.logits import corrected_ways
+from nceref.diagnosis.dense.ways.way import Stage
 from nceref.diagnosis.tape import detached, edge
 from nceref.engine.parameters import INVERSE_TEMPERATURES
 
@@ -166,6 +168,18 @@ def _sampled_rows(batches, deviations):
     return replace(rows, values=weights * rows.values)
 
 
+def _of_probabilities(inputs):
+    """The batches of rows that are logarithms of a softmax; None for the weighted ones."""
+    return None if inputs["correction"] == "weighted" else _sampled(inputs, {})
+
+
+def _sampled_stages(inputs, reduction):
+    """The logits are less the logarithms of the expected counts, of the negatives alone or of all items."""
+    logits = Stage("logits", "l_ij = ", corrected_ways(inputs.get("correction") != "negatives"))
+    hits = ", but for those of its id" * (inputs.get("item_ids") is not None)
+    return softmaxed(compared(("queries", "items"), inputs), logits, "its item", f"all items{hits}", reduction)
+
+
 def _hardest(inputs, deviations):
     """The own key and the most similar of the others, ties to the lower index."""
     batches = _square(inputs, {"first": "queries", "second": "keys"}, deviations)
@@ -267,6 +281,8 @@ DENSE = DenseFamily(
                 "softmax-over-wrong-axis",
                 "weights-not-detached",
             ),
+            _sampled_stages,
+            _of_probabilities,
         ),
         "hard_contrastive": DenseForm(
             _hardest,

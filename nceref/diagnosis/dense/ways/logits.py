@@ -401,6 +401,7 @@ _USES: tuple[tuple[str, Callable[[Any, Any, Any, float], Any], str], ...] = (
     ("x_ik/T + log({n}) for the target", lambda x, n, w, c: x * w.scale + w.together * log_of(n), ""),
     ("x_ik/T - log({n}) for the target", lambda x, n, w, c: x * w.scale - w.together * log_of(n), ""),
     ("x_ik/T + log({n}) for the other classes", lambda x, n, w, c: x * w.scale + ~w.together * log_of(n), ""),
+    ("x_ik/T - log({n}) for the other classes", lambda x, n, w, c: x * w.scale - ~w.together * log_of(n), ""),
     ("(x_ik + {n}^{c})/T", lambda x, n, w, c: (x + n**c) * w.scale, REAL),
 )  # fmt: skip
 
@@ -424,6 +425,37 @@ def numbered_ways() -> tuple[Way, ...]:
     return tuple(out)
 
 
+_OF_ITEMS = ("n_k", "n_k/sum n", "n_k/max n", "n_k + 1", "n_k + {c}", "n_y of the row's target", "log(1 + n_k)", "1")
+"""Numbers of the classes that expected counts of items may stand for."""
+_AS_ITEMS = (
+    ("n_y of the row's target", "m_i"), ("n_k", "m_j"), ("sum n", "sum m"), ("max n", "max m"), ("x_ik", "s_ij"),
+    ("the other classes", "negatives"), ("the target", "positives"),
+)  # fmt: skip
+
+
+def corrected_ways(positives: bool) -> tuple[Way, ...]:
+    """Logits of items, less the logarithms of their expected counts; `positives`: for these as well."""
+
+    def usual(w: DenseBatch) -> Any:
+        x = w["similarities"] * w.scale
+        return _both(x - np.log(w.counts) * (1 if positives else ~w.together))
+
+    text = "s_ij/T - log(m_j)" + " for negatives" * (not positives)
+    out = [Way(text, lambda w, c: usual(w))]
+    for number, n, first in NUMBERS:
+        for use, f, second in _USES if number in _OF_ITEMS else ():
+            name = use.replace("{n}", number)
+            for of_class, of_item in _AS_ITEMS:
+                name = name.replace(of_class, of_item)
+            if not (first and second) and name != text:
+                # A share of the correction is subtracted as well.
+                sign = -1 if "+ {c} log" in name else 1
+                out.append(Way(name.replace("+ {c} log", "- {c} log"), _numbered(f, n, sign), first or second,
+                               number == "n_k"))  # fmt: skip
+    named = ((name.replace(_AS_THE_REFERENCE, text), of, constant, plain) for name, of, constant, plain in _CHANGED)
+    return (*out, *(Way(name, of(usual), constant, plain) for name, of, constant, plain in named))
+
+
 def _half(denominator: bool) -> Callable[[DenseBatch, float], Any]:
     def of(w: DenseBatch, c: float) -> Any:
         x = w["similarities"] * w.scale
@@ -433,8 +465,8 @@ def _half(denominator: bool) -> Callable[[DenseBatch, float], Any]:
     return of
 
 
-def _numbered(f: Any, n: Numbers) -> Callable[[DenseBatch, float], Any]:
-    return lambda w, c: _both(f(w["similarities"], n(w, c), w, c))
+def _numbered(f: Any, n: Numbers, sign: int = 1) -> Callable[[DenseBatch, float], Any]:
+    return lambda w, c: _both(f(w["similarities"], n(w, c), w, sign * c))
 
 
 def _effective(w: DenseBatch, beta: float) -> Any:

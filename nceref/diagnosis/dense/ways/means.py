@@ -173,6 +173,13 @@ THRESHOLDS: tuple[tuple[str, Callable[[Any, float], Any], str], ...] = (
     ("rows with p_ip < {c}/10", lambda x, c: x > -np.log(c / 10), INTEGER),
 )
 """Which rows count, by what they are."""
+
+
+def _lengths(w: DenseBatch) -> Any:
+    """Lengths of all rows that are compared, of all inputs."""
+    return np.concatenate([np.sqrt(np.sum(x * x, axis=-1)) for x in w.blocks])
+
+
 WHOLE: tuple[tuple[str, Mean, str], ...] = (
     ("{c} J", lambda x, w, c: c * x, REAL),
     ("J + {c}", lambda x, w, c: x + c, REAL),
@@ -193,6 +200,9 @@ WHOLE: tuple[tuple[str, Mean, str], ...] = (
     ("|J|", lambda x, w, c: np.abs(x), ""),
     ("max(J, 0)", lambda x, w, c: np.maximum(x, 0), ""),
     ("log(1 + J)", lambda x, w, c: np.log1p(x), ""),
+    # Penalties on the lengths of embeddings (Sohn 2016, N-pair loss).
+    ("J + {c} mean_i |x_i|^2", lambda x, w, c: x + c * np.mean(_lengths(w) ** 2), REAL),
+    ("J + {c} mean_i |x_i|", lambda x, w, c: x + c * np.mean(_lengths(w)), REAL),
     # Flooding (Ishida et al. 2020).
     ("|J - {c}| + {c}", lambda x, w, c: np.abs(x - c) + c, REAL),
 )  # fmt: skip

@@ -258,7 +258,8 @@ EXTRA: tuple[tuple[str, Callable[[DenseBatch, float], Any], str], ...] = (
     ("all candidates, and e^({c}/T)", lambda w, c: np.full(len(w.own), c * w.scale), REAL),
     ("all candidates, and the other anchors", lambda w, c: log_sum_exp(np.where(
         np.eye(len(w.own), dtype=bool), -np.inf, _among(w, w.anchors) * w.scale)), ""),
-    ("all candidates, and e^(l_ii) - {c}", lambda w, c: log_of(_itself(w) - c), REAL),
+    ("all candidates, and e^(l_ii) - 1", lambda w, c: log_of(_itself(w) - 1), ""),
+    ("all candidates, and e^(l_ii) + {c}", lambda w, c: log_of(_itself(w) + c), REAL),
     ("all candidates, and {c} e^m with m the largest logit, that of the anchor itself included", lambda w, c: log_of(c) + np.max(
         w["logits"][0], axis=1), REAL),
     ("all candidates, and 1 for each that is masked", lambda w, c: log_of(np.sum(~usual(w), axis=1)), ""),
