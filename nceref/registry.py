@@ -199,7 +199,7 @@ def place_and_name(text: str, what: str = "TARGET") -> tuple[str, str]:
     Of a file without ``:name``, the name is empty. Raises `InputError` if the text can be neither.
     """
     place, _, name = text.rpartition(":")
-    if text.startswith(("http:", "https:")):
+    if text.startswith(("http:", "https:")) or place.endswith(".ipynb"):
         raise InputError(_malformed(text, what))
     if text.removesuffix(":").endswith(".py"):
         return text.removesuffix(":"), ""
@@ -210,6 +210,9 @@ def place_and_name(text: str, what: str = "TARGET") -> tuple[str, str]:
 
 def _malformed(text: str, what: str) -> str:
     colons, place = text.count(":"), text.rpartition(":")[0]
+    if ".ipynb" in text:
+        script = Path(text.partition(".ipynb")[0]).name
+        return f"{what} {printable(text)} is in a notebook; export it, and name {script}.py:NAME"
     msg = f"{what} must be file.py:name or package.module:name, got {shown(text)}"
     if text.startswith(("http:", "https:")):
         return f"{msg}, an address of the web; download the file, and name that"

@@ -64,7 +64,7 @@ def overview(shown: Sequence[Record]) -> Page:
     label = max(len(one["id"]) for one in shown)
     for group in dict.fromkeys(one["group"] for one in shown):
         own = [one for one in shown if one["group"] == group]
-        page.heading(f"{group} ({len(own)})")
+        page.heading(f"{group} ({len(own)})", 1)
         for one in own:
             page.grid([(one["id"], *one["losses"])], label, styles=("", "dim"), indent=GAP)
             page.grid([(one["sentence"],)], indent=2 * GAP)

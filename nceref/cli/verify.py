@@ -52,6 +52,9 @@ def _one_target(context: click.Context, parameter: click.Parameter, words: tuple
         meant = f"; an object in a file is {words[0]}:{words[1]}" if words[0].endswith(".py") else ""
         msg = f"give one TARGET, got {len(words)}: {' '.join(words)}{meant}; several targets are listed in a manifest"
         raise click.UsageError(msg)
+    if words and not words[0].strip():
+        msg = "TARGET is empty; it is FILE.py:NAME, PACKAGE.MODULE:NAME or cmd:PROGRAM"
+        raise click.UsageError(msg)
     return words[0] if words else None
 
 

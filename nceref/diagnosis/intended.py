@@ -21,7 +21,7 @@ from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.errors import InputError
 from nceref.losses import all_losses
 from nceref.output.text import shown
-from nceref.registry import pick
+from nceref.registry import unknown
 from nceref.spec import Loss
 from nceref.tolerance import Bounds
 
@@ -49,7 +49,12 @@ def intentions(loss: Loss, settings: Mapping[str, Any]) -> dict[str, str]:
         text = current(given) if isinstance(given, str) and axis in AXES else given
         if axis in AXES and isinstance(text, str) and (axis not in own or text.partition("=")[0] in CONVENTIONS):
             listed = {c.id: c for c in CONVENTIONS.values() if c.axis == axis}
-            pick(f"convention of the axis {axis}", text.partition("=")[0], listed, "nceref verify --conventions")
+            id = text.partition("=")[0]
+            if id not in listed:
+                offered = tuple(each for each in listed if each in form_of(loss).conventions) or tuple(listed)
+                error = unknown(f"value of {axis}", id, offered, "nceref verify --conventions")
+                msg = f"{error}; for {loss.name} there are {', '.join(offered)}"
+                raise InputError(msg)
             warn_of_former([given])
             _must_apply(loss, text)
             _option(text)

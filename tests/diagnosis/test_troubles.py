@@ -52,3 +52,14 @@ def test_rows_in_the_place_of_their_mean_have_a_remedy_of_their_own():
     assert (diagnosis.id, report.exit_code) == ("wrong-shape", 1)
     assert diagnosis.fix == "Return the mean of the rows; to have the rows judged: --set reduction=none."
     assert nceref.verify(rows, "mnrl", suite="quick", reduction="none").ok
+
+
+def test_what_has_another_form_on_one_case_has_that_of_the_others_as_its_remedy():
+    def pair_of_one(queries, documents, temperature):
+        value = nceref.losses.mnrl(queries, documents, temperature=temperature)
+        return (value, queries @ documents.T) if len(queries) == 1 else value
+
+    report = nceref.verify(pair_of_one, "mnrl", suite="quick")
+    (diagnosis,) = report.diagnosis
+    assert diagnosis.fix == "Return the loss on single-0.3 in the form that it has on the other cases."
+    assert "--call" not in diagnosis.sentence

@@ -59,6 +59,11 @@ def three_times(x, y, exponent):
     return 3 * value, tuple(3 * g for g in grads)
 
 
+def twice_in_sums(x, y, exponent):
+    value, grads = with_term(x, y, exponent)
+    return 2 * len(x) * value, tuple(2 * len(x) * g for g in grads)
+
+
 def over_rows(x, y, exponent):
     value, grads = with_term(x, y, exponent)
     return value / len(x), tuple(g / len(x) for g in grads)

@@ -32,6 +32,8 @@ def _slow(*given):
         _slow("textbook", "summed", EQUAL, "summed equals textbook with the sum instead of the mean"),
         ("textbook", "with_margin", EQUAL, "with_margin(margin=0) equals textbook"),
         _slow("with_margin", "textbook", EQUAL, "with_margin(margin=0) equals textbook"),
+        ("with_term", "twice_in_sums", EQUAL, "twice_in_sums equals 2 N times with_term"),
+        _slow("twice_in_sums", "with_term", EQUAL, "with_term equals 1/(2 N) times twice_in_sums"),
         ("textbook", "of_raw_rows", DIFFERENT, "with rows that are not scaled to length 1"),
         _slow("textbook", "never", NOT_JUDGED, "not today"),
         ("never", "textbook", NOT_JUDGED, "never is no reference: "),
@@ -41,6 +43,31 @@ def test_two_programs_of_one_loss(first, second, code, words):
     found = equality(f"{FILE}:{first}", f"{FILE}:{second}", "alignment", **QUICK)
     assert (found.exit_code, found.report.target) == (code, f"{FILE}:{second}"), found.sentence
     assert words in found.sentence.replace(f"{FILE}:", "")
+
+
+def test_programs_that_differ_in_size_are_equal_beside_a_limit_that_both_have(tmp_path):
+    (tmp_path / "naive.py").write_text(NAIVE)
+    found = equality(f"{tmp_path}/naive.py:mean", f"{tmp_path}/naive.py:total", **QUICK)
+    assert found.exit_code == EQUAL, found.sentence
+    assert found.sentence.endswith("naive.py:mean with the sum instead of the mean")
+    own = equality("info_nce", f"{tmp_path}/naive.py:mean", **QUICK)
+    assert own.sentence.endswith("no gradients were compared; it is not finite on 4 cases at low temperatures")
+
+
+NAIVE = """
+import numpy as np
+
+def rows(queries, keys, temperature):
+    q, k = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, keys))
+    e = np.exp(q @ k.T / temperature)
+    return -np.log(np.diag(e) / e.sum(axis=1))
+
+def mean(queries, keys, temperature):
+    return rows(queries, keys, temperature).mean()
+
+def total(queries, keys, temperature):
+    return rows(queries, keys, temperature).sum()
+"""
 
 
 def test_losses_of_the_package_are_named_by_their_names():
@@ -62,4 +89,4 @@ def test_the_command_finds_the_loss_and_prints_the_answer(run, tmp_path, monkeyp
     assert record["report"]["diagnosis"][0]["id"] == "outer-factor-2"
     code, out, _ = run("equal", first, f"{FILE}:with_term", "--loss", "alignment", "--suite", "quick", "--calls", "0")
     assert code == 1
-    assert out.startswith("DIFFERENT: ")
+    assert "\nDIFFERENT: " in out

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nceref import verify
+from nceref import losses, verify
 
 
 def masked_by(size):
@@ -37,3 +37,18 @@ def test_what_only_16_bits_show_is_explained_there():
     report = verify(overflows, "nt_xent", suite="quick", dtype="float16")
     assert report.diagnosis
     assert not any(d.sentence.startswith("in float32") for d in report.diagnosis)
+
+
+def test_of_inputs_that_a_call_changes_the_remedy_is_to_leave_them():
+    """The gradient is then one by what the call has made of them, and its factor is no remedy."""
+
+    def scales_in_place(queries, keys, temperature):
+        lengths = np.linalg.norm(queries, axis=1, keepdims=True)
+        value, grads = losses.info_nce.value_and_grad(queries, keys, temperature=temperature)
+        queries /= lengths
+        return value, {**grads, "queries": lengths * grads["queries"]}
+
+    report = verify(scales_in_place, loss="info_nce", suite="quick")
+    assert report.diagnosis[0].id == "gradient-constant-factor"
+    fix = "Write into new arrays: your loss changes `queries` in place. Then look at the gradient again."
+    assert (report.diagnosis[0].fix, report.diagnosis[0].threads) == (fix, ())

@@ -1,5 +1,6 @@
 """Which loss of the family a target is."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ from click.testing import CliRunner
 from programs import plain
 
 import nceref
+from nceref.cases.records import Result
 from nceref.cli import nceref as cli
 from nceref.errors import TargetError
 from nceref.targets.search import Search
@@ -79,6 +81,36 @@ def test_what_is_right_in_part_is_that_loss_and_a_constant_is_none():
     assert "it is right where N is a multiple of 2, and nowhere else" in found[0].report.reason
     with pytest.raises(TargetError, match="returns the same number on 3 of 3 cases, as no loss does"):
         identify.candidates(lambda queries, keys, temperature: 1.0)
+
+
+@pytest.mark.usefixtures("few_losses")
+def test_a_loss_whose_value_is_right_goes_before_one_that_explains_another_value():
+    def with_half_a_gradient(queries, keys, temperature):
+        value, grads = nceref.losses.info_nce.value_and_grad(queries, keys, temperature=temperature)
+        return value, {name: grad / 2 for name, grad in grads.items()}
+
+    found = identify.candidates(with_half_a_gradient)
+    assert identify.page_of("f", found, "nceref verify f").text().startswith("f: its value is that of info_nce\n")
+    results = {"value": "fail", "grad.queries": "pass"}
+    wrong = [Result(name, "0", name, status, None, None, None, "") for name, status in results.items()]
+    beside = replace(found[0].report, diagnosis=(), results=tuple(replace(r, status="pass") for r in wrong[:1]))
+    explained = replace(found[0].report, results=tuple(wrong))
+    assert loss_search.Candidate("a", beside).distance < loss_search.Candidate("b", explained).distance
+
+
+@pytest.mark.usefixtures("few_losses")
+def test_of_what_nothing_explains_no_other_call_is_named():
+    found = identify.candidates(lambda views, temperature: stacked(views, temperature, np.sum(views**4)))
+    page = identify.page_of("f", found, "nceref verify f").text()
+    assert page.startswith("f: it is none of them\n")
+    assert "--call" not in page
+
+
+@pytest.mark.usefixtures("few_losses")
+def test_a_pair_that_is_no_value_with_gradients_is_called_for_its_first_part():
+    found = identify.candidates(lambda queries, keys, tau: (plain.info_nce(queries, keys, tau), queries @ keys.T))
+    assert found[0].report.ok
+    assert identify.record(found[0])["call"] == "f(queries, keys, tau=temperature)[0]"
 
 
 STACKED = "f(np.stack([queries, keys], 1), temperature=temperature)"

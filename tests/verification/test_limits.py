@@ -102,6 +102,20 @@ def test_beside_what_is_meant_a_limit_has_its_cause():
     assert "it begins between temperature" in overflows.limits[0].sentence
 
 
+def test_a_limit_is_one_of_the_loss_that_is_meant_and_not_a_departure_from_the_other():
+    def of_negatives(queries, keys, temperature):
+        s = unit(queries) @ unit(keys).T / temperature
+        others = np.where(np.eye(len(s), dtype=bool), 0, np.exp(s))
+        return np.mean(np.log(np.sum(others, axis=1)) - np.diag(s))
+
+    report = nceref.verify(of_negatives, denominator="positive-dropped-from-denominator", **QUICK)
+    assert report.exit_code == 0, report.reason
+    [limit] = report.limits
+    assert limit.id == "value-not-finite"
+    assert "it is finite and right on the other" in limit.sentence
+    assert "depart" not in limit.sentence
+
+
 def test_without_calls_the_reason_alone_says_that_there_is_a_limit():
     report = nceref.verify(unshifted, calls=0, **QUICK)
     assert (report.exit_code, report.limits) == (0, ())

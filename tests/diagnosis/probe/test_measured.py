@@ -71,7 +71,9 @@ def test_what_was_not_confirmed_is_not_said(program):
 def test_a_formula_is_measured_as_far_as_a_format_goes(dtype):
     diagnosis = formula_of(positive_counted_three_times, dtype)
     assert "<<Z_i over all candidates, positives 3 times>>" in diagnosis.formula
-    assert diagnosis.sentence.endswith("; different: Z_i over all candidates, positives 3 times, in the reference Z_i over all keys")
+    assert diagnosis.sentence.endswith(
+        "; different: Z_i over all candidates, positives 3 times, in the reference Z_i over all keys"
+    )
     assert diagnosis.fix == "Write Z_i over all keys in the place of Z_i over all candidates, positives 3 times."
 
 

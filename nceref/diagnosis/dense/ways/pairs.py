@@ -203,7 +203,7 @@ def _first_of_class(w: DenseBatch) -> Any:
 
 
 WEIGHTS: tuple[tuple[str, Weights, str], ...] = (
-    ("all candidates, negatives {c} times", lambda w, c: np.where(w.together, usual(w), c * usual(w)), REAL),
+    ("all candidates, negatives {c} times", lambda w, c: _negatives(w, c), REAL),
     ("all candidates, positives {c} times", lambda w, c: np.where(w.together, c * usual(w), usual(w)), REAL),
     ("each class averaged", lambda w, c: usual(w) / _class_size(w), ""),
     ("each class averaged, the own one summed", lambda w, c: np.where(w.together, usual(w), usual(w) / _class_size(w)),
@@ -217,18 +217,14 @@ WEIGHTS: tuple[tuple[str, Weights, str], ...] = (
         w.together, usual(w) / np.maximum(_count(w.together), 1), usual(w)), ""),
     ("the mean of the positives and that of the negatives", lambda w, c: np.where(w.together, usual(w) / np.maximum(
         _count(w.together), 1), usual(w) / np.maximum(_count(w.negatives), 1)), ""),
-    ("all candidates, negatives N times", lambda w, c: np.where(w.together, usual(w), usual(w) * w.samples), ""),
-    ("all candidates, negatives over N", lambda w, c: np.where(w.together, usual(w), usual(w) / w.samples), ""),
-    ("all candidates, negatives times 1 + s_ij", lambda w, c: np.where(w.together, usual(w), usual(w) * (1 + w["similarities"])), ""),
-    ("all candidates, negatives times (1 + s_ij)/2", lambda w, c: np.where(w.together, usual(w), usual(w) * (1 + w["similarities"]) / 2
-     ), ""),
-    ("all candidates, negatives times 1 - s_ij", lambda w, c: np.where(w.together, usual(w), usual(w) * (1 - w["similarities"])), ""),
-    ("all candidates, negatives times s_ij above 0", lambda w, c: np.where(
-        w.together, usual(w), usual(w) * np.maximum(w["similarities"], 0)), ""),
-    ("all candidates, negatives times e^({c} s_ij)", lambda w, c: np.where(w.together, usual(w), usual(w) * np.exp(
-        np.clip(c * w["similarities"], -80, 80))), REAL),
-    ("all candidates, negatives times e^({c} s_ij) over its mean", lambda w, c: np.where(w.together, usual(w), usual(w) * _over_mean(
-        w, c)), REAL),
+    ("all candidates, negatives N times", lambda w, c: _negatives(w, w.samples), ""),
+    ("all candidates, negatives over N", lambda w, c: _negatives(w, 1 / w.samples), ""),
+    ("all candidates, negatives times 1 + s_ij", lambda w, c: _negatives(w, 1 + w["similarities"]), ""),
+    ("all candidates, negatives times (1 + s_ij)/2", lambda w, c: _negatives(w, (1 + w["similarities"]) / 2), ""),
+    ("all candidates, negatives times 1 - s_ij", lambda w, c: _negatives(w, 1 - w["similarities"]), ""),
+    ("all candidates, negatives times s_ij above 0", lambda w, c: _negatives(w, np.maximum(w["similarities"], 0)), ""),
+    ("all candidates, negatives times e^({c} s_ij)", lambda w, c: _negatives(w, _tilted(w, c)), REAL),
+    ("all candidates, negatives times e^({c} s_ij) over its mean", lambda w, c: _negatives(w, _over_mean(w, c)), REAL),
     ("the own class {c} times, the others once", lambda w, c: np.where(
         w.labels[:, None] == w.kinds, c * usual(w), usual(w)), REAL),
     ("candidates of the other view {c} times", lambda w, c: np.where(w.view, usual(w), c * usual(w)), REAL),
@@ -248,8 +244,16 @@ WEIGHTS: tuple[tuple[str, Weights, str], ...] = (
 )  # fmt: skip
 
 
+def _negatives(w: DenseBatch, times: Any) -> Any:
+    return np.where(w.together, usual(w), times * usual(w))
+
+
+def _tilted(w: DenseBatch, c: float) -> Any:
+    return np.exp(np.clip(c * w["similarities"], -80, 80))
+
+
 def _over_mean(w: DenseBatch, c: float) -> Any:
-    e = np.exp(np.clip(c * w["similarities"], -80, 80))
+    e = _tilted(w, c)
     return e * _count(w.negatives) / np.maximum(np.sum(np.where(w.negatives, e, 0.0), axis=1, keepdims=True), 1e-300)
 
 
@@ -260,8 +264,8 @@ EXTRA: tuple[tuple[str, Callable[[DenseBatch, float], Any], str], ...] = (
         np.eye(len(w.own), dtype=bool), -np.inf, _among(w, w.anchors) * w.scale)), ""),
     ("all candidates, and e^(l_ii) - 1", lambda w, c: log_of(_itself(w) - 1), ""),
     ("all candidates, and e^(l_ii) + {c}", lambda w, c: log_of(_itself(w) + c), REAL),
-    ("all candidates, and {c} e^m with m the largest logit, that of the anchor itself included", lambda w, c: log_of(c) + np.max(
-        w["logits"][0], axis=1), REAL),
+    ("all candidates, and {c} e^m with m the largest logit, that of the anchor itself included",
+     lambda w, c: log_of(c) + np.max(w["logits"][0], axis=1), REAL),
     ("all candidates, and 1 for each that is masked", lambda w, c: log_of(np.sum(~usual(w), axis=1)), ""),
     ("all candidates, and 1 for each positive", lambda w, c: log_of(np.sum(w.together, axis=1)), ""),
     ("all candidates, and 1 for each negative", lambda w, c: log_of(np.sum(w.negatives, axis=1)), ""),
