@@ -1,5 +1,6 @@
 """Which ways of doing the stages of a loss predict what a target gives: one, or several in different stages."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,9 @@ from nceref.diagnosis.roots import Solver
 INTEGERS = (*range(1, 11), 16, 32, 64, 128)
 _USUAL = (0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 1.5, 2.0, 3.0, 4.0, 5.0, 10.0)
 """Numbers that a constant is tried as where other stages are changed too."""
+_USUAL_EPSILONS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
+"""Numbers beside these where a constant is added or is the least that is left."""
+_IS_EPSILON = re.compile(r"\+ \{c\}|, \{c\}\)")
 _SIMPLE = (0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 10.0)
 """Numbers that are tried as they are, since two roots between points of the grid hide each other."""
 _SHARES = (*np.geomspace(1e-8, 1e-2, 7), *np.geomspace(0.02, 50, 18), 100.0, 1e3, *_SIMPLE)
@@ -393,7 +397,9 @@ def _integers(way: Way) -> Sequence[int]:
 
 def _usual(way: Way) -> Sequence[float]:
     """Numbers that are tried as the constant of a way beside other changes: 1 where it has none."""
-    return _USUAL if way.constant == REAL else _integers(way)
+    if way.constant != REAL:
+        return _integers(way)
+    return (*_USUAL_EPSILONS, *_USUAL) if _IS_EPSILON.search(way.text) else _USUAL
 
 
 def _shapes(batch: DenseBatch, stages: Sequence[Stage]) -> tuple[Any, ...]:

@@ -81,7 +81,7 @@ MASKS: tuple[tuple[str, Callable[[DenseBatch], Any]], ...] = (
     ("all candidates, the anchor itself as well", lambda w: w.candidates | w.own),
     ("all candidates and all positives", lambda w: w.candidates | w.together),
     ("all pairs", lambda w: np.ones_like(w.own)),
-    ("candidates that are no positives", lambda w: w.candidates & ~w.together),
+    ("negatives alone", lambda w: w.candidates & ~w.together),
     ("positives", lambda w: w.candidates & w.together),
     ("negatives alone, the anchor itself as well", lambda w: (w.candidates & ~w.together) | w.own),
     ("candidates of the other view or input", lambda w: w.candidates & ~w.view),
