@@ -235,8 +235,7 @@ def _setting(target: str, options: Mapping[str, Any]) -> str:
 def page_of(equality: Equality) -> Page:
     """The answer as a page: the sentence, the evidence, and what the difference is."""
     page = Page()
-    page.heading(f"{equality.first} and {equality.second}", 1)
-    page.print(f"{_WORDS[equality.exit_code]}: {equality.sentence}\n")
+    page.heading(f"{_WORDS[equality.exit_code]}: {equality.sentence}", 1)
     report = equality.report
     if equality.exit_code == DIFFERENT and report.reason != equality.sentence:
         page.print(report.reason)

@@ -17,6 +17,8 @@ PLACEHOLDERS = (
     (r"(CPU seconds|of these to explain)(?:[ |&]+|</th><td>)[\d.]+(?:[ |&]+|</td><td>)[\d.]+", r"\1 [seconds]"),
     (r'("(?:nceref|python|numpy|platform)"(?:: | value=)")[^"]*', r"\1[version]"),
     (r"\bnceref \d+\.\d+\.\w+", "nceref [version]"),
+    # Where its lines break depends on the name of the kernel.
+    (r"\bMade with NumPy [^;]*;\s+others\s+round\s+otherwise", "Made with [kernel]; others round otherwise"),
     (r"(\b[Mm]ade[\s_]with(?:\"?:)?\s\"?)NumPy [^\";]*", r"\1[kernel]"),
     # The rounding errors of a replay, beside the share of nearest neighbors.
     (r"(\b0\.9\d(?: +| [|&] |</td><td>)|\"apart\": )\d[\d.]*e-\d\d", r"\1[rounding]"),

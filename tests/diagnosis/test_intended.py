@@ -66,7 +66,7 @@ def accepted(loss, axis, text):
         ("alignment", "factor", "outer-factor-temperature", "means nothing for alignment, which has no temperature"),
         ("nt_xent", "gradient-factor", "gradient-zero", "is what may be seen of a target"),
         ("nt_xent", "scalar", "scalar-ignored", "is what may be seen of a target"),
-        ("nt_xent", "factor", "outer-factor-3", "no convention of the axis factor named 'outer-factor-3'"),
+        ("nt_xent", "factor", "outer-factor-3", "no value of factor named 'outer-factor-3'"),
     ],
 )
 def test_what_cannot_be_intended_is_refused_with_the_reason(loss, axis, text, message):

@@ -33,7 +33,7 @@ QUICK = {"loss": "info_nce", "suite": "quick"}
         ({"tau": 0.1}, "`tau` is no convention of info_nce; did you mean `temperature`?"),
         ({"normalise": "none"}, "did you mean `normalize`?"),
         ({"frobnicate": 1}, "`frobnicate` is no convention of info_nce; it has `queries`"),
-        ({"factor": "outer-factor-3"}, "no convention of the axis factor"),
+        ({"factor": "outer-factor-3"}, "no value of factor named"),
         ({"reduction": "median"}, "`reduction`"),
         ({"temperature": "cold"}, "`temperature` must be one number, > 0, got 'cold'"),
         ({"dtype": "bfloat16"}, "bfloat16"),
