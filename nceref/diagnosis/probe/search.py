@@ -46,6 +46,9 @@ SURPRISE = 8.0
 _REFUSED = (ValueError, IndexError, KeyError, FloatingPointError, ZeroDivisionError, OverflowError, TypeError)
 """What a way raises that does not fit the shapes, or that a loss has no arrays for."""
 
+_ROUNDED = 1e-12
+"""Relative distance at which rows are taken for equal that are computed beside others, and alone."""
+
 Choice = Mapping[int, int]
 """The number of the way of each stage that is not done as in the reference."""
 Chosen = tuple[int, float]
@@ -424,8 +427,13 @@ def _are_rows_of(joined: Any, alone: Mapping[int, Any], count: int) -> bool:
     """Whether a stage gave to batches that are joined what it gives to each alone, of some of them by their places."""
     for x, *each in zip(_arrays(joined), *map(_arrays, alone.values()), strict=True):
         # A number stands for all rows.
-        whole = np.reshape(x, (count, -1))[list(alone)] if np.ndim(x) else x
-        if not np.allclose(whole, np.reshape(each, (len(each), -1)), rtol=1e-12, atol=0, equal_nan=True):
+        whole = np.reshape(x, (count, -1))[list(alone)] if np.ndim(x) else np.reshape(x, (1, 1))
+        # What a product rounds depends on its shape and on the processor, most of all where it is next to 0.
+        largest = np.max(np.abs(whole), axis=1, keepdims=True, initial=0.0, where=np.isfinite(whole))
+        near = np.isclose(
+            whole, np.reshape(each, (len(each), -1)), rtol=_ROUNDED, atol=_ROUNDED * largest, equal_nan=True
+        )
+        if not np.all(near):
             return False
     return True
 
