@@ -207,5 +207,8 @@ def _is_taken_for(report: Report, is_named: bool) -> bool:
     right = [r.status == "pass" for r in report.results if r.quantity == "value"]
     if report.ok or report.exit_code != DIFFERS or 2 * sum(right) > len(right):
         return report.ok or report.exit_code == DIFFERS
-    explanation = explanation_of(report)
-    return explanation is not None and (is_named or (explanation.lead.role == "computes" and "+" not in explanation.id))
+    if (explanation := explanation_of(report)) is None:
+        return False
+    # Where numbers are not finite says nothing of the others.
+    ids = [id for id in explanation.id.split("+") if CONVENTIONS[id].axis != "arithmetic"]
+    return is_named or (explanation.lead.role == "computes" and len(ids) == 1)

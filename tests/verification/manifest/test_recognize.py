@@ -255,6 +255,7 @@ def differing(right, id, role):
         (2, "unexplained", "wrong", False, False),
         (0, "outer-factor-2", "computes", True, True),
         (0, "outer-factor-2+rows-not-normalized", "computes", True, False),
+        (0, "sum-instead-of-mean+exp-overflows", "computes", True, True),
         (0, "not-repeatable", "wrong", True, False),
         (0, "raises-an-error", "wrong", False, False),
     ],
