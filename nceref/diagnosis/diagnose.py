@@ -39,6 +39,8 @@ _WITH_IDENTITY = (
 """Identity, its status, and what was seen; the first that applies is added. What causes it does not follow from it."""
 _SEEN = frozenset({"value-not-finite", "gradient-not-finite"})
 """What is seen of numbers, and is no cause."""
+_MAKES_ANY = frozenset({"factor", "offset"})
+"""Axes by which any function becomes a constant."""
 _TELLING = 3
 """Values of the reference from which on one number in their place is no accident."""
 _EXPONENTS = frozenset({"normalization", "temperature", "bias", "margin", "prior"})
@@ -58,7 +60,9 @@ def diagnose(
     if (again := repeated(_failing(answered), calls)) is not None:
         return (_not_repeatable(*again),)
     if (same := _same_everywhere(answered, calls)) is not None:
-        return (same,)
+        # Some conventions leave no more than that; a factor or an offset would explain any such function.
+        told = [e for e in explained(answered, calls, singly=True).kept if not _MAKES_ANY & {o.axis for o in e.options}]
+        return tuple(_in_words(e, answered, (), calls) for e in told) or (same,)
     arithmetic = tuple(one for one in triage(answered, calls=calls) if is_listed(one.id.split("+")))
     # Another setting is soon tried, and says more than two conventions do.
     tried = explained(answered, calls, singly=True)

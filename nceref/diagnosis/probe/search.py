@@ -21,7 +21,7 @@ _USUAL = (0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 1.5, 2.0, 3.0
 """Numbers that a constant is tried as where other stages are changed too."""
 _USUAL_EPSILONS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 """Numbers beside these where a constant is added or is the least that is left."""
-_IS_EPSILON = re.compile(r"\+ \{c\}|, \{c\}\)")
+_IS_EPSILON = re.compile(r"\+ \{c\}(?=$|[,)])|, \{c\}\)")
 _SIMPLE = (0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 10.0)
 """Numbers that are tried as they are, since two roots between points of the grid hide each other."""
 _SHARES = (*np.geomspace(1e-8, 1e-2, 7), *np.geomspace(0.02, 50, 18), 100.0, 1e3, *_SIMPLE)
