@@ -63,7 +63,8 @@ class Candidate:
     @property
     def is_right_in_value(self) -> bool:
         """Whether each value is right, and what differs is beside it."""
-        return {result.status for result in self.report.results if result.quantity == "value"} - {"skip"} == {"pass"}
+        of_values = {result.status for result in self.report.results if result.quantity.startswith("value")}
+        return of_values - {"skip"} == {"pass"}
 
     @property
     def distance(self) -> tuple[int, int, int, int]:

@@ -1,6 +1,6 @@
 """What is made of similarities before they are exponentiated: temperature, margins, numbers of classes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -319,9 +319,13 @@ def tempered_ways(usual: Callable[[DenseBatch], Any], text: str) -> tuple[Way, .
 
     `usual`: those of the reference, of a work, for denominator and numerator.
     """
-    named = ((name.replace(_AS_THE_REFERENCE, text), of, constant, plain) for name, of, constant, plain in _CHANGED)
-    changed = tuple(Way(name, of(usual), constant, plain) for name, of, constant, plain in named)
-    return (Way(text, lambda w, c: usual(w)), *changed)
+    return (Way(text, lambda w, c: usual(w)), *_changed(usual, text))
+
+
+def _changed(usual: Callable[[DenseBatch], Any], text: str = _AS_THE_REFERENCE) -> Iterator[Way]:
+    """Changes of the usual logits, which `text` is for."""
+    for name, of, constant, plain in _CHANGED:
+        yield Way(name.replace(_AS_THE_REFERENCE, text), of(usual), constant, plain)
 
 
 Numbers = Callable[[DenseBatch, float], Any]
@@ -421,8 +425,7 @@ def numbered_ways() -> tuple[Way, ...]:
     def usual(w: DenseBatch) -> Any:
         return _both(w["similarities"] * w.scale + np.log(w.counts))
 
-    out += [Way(name, of(usual), constant, plain) for name, of, constant, plain in _CHANGED]
-    return tuple(out)
+    return (*out, *_changed(usual))
 
 
 _OF_ITEMS = ("n_k", "n_k/sum n", "n_k/max n", "n_k + 1", "n_k + {c}", "n_y of the row's target", "log(1 + n_k)", "1")
@@ -452,8 +455,7 @@ def corrected_ways(positives: bool) -> tuple[Way, ...]:
                 sign = -1 if "+ {c} log" in name else 1
                 out.append(Way(name.replace("+ {c} log", "- {c} log"), _numbered(f, n, sign), first or second,
                                number == "n_k"))  # fmt: skip
-    named = ((name.replace(_AS_THE_REFERENCE, text), of, constant, plain) for name, of, constant, plain in _CHANGED)
-    return (*out, *(Way(name, of(usual), constant, plain) for name, of, constant, plain in named))
+    return (*out, *_changed(usual, text))
 
 
 def _half(denominator: bool) -> Callable[[DenseBatch, float], Any]:
