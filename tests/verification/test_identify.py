@@ -137,7 +137,9 @@ def test_where_no_loss_is_called_so_other_calls_are_tried(factor, answer):
 def test_a_call_ends_at_the_first_wrong_case_and_those_of_a_loss_at_the_first_right_call():
     search = loss_search.LossSearch(lambda views, temperature: stacked(views, temperature))
     trials = list(search.with_calls(list(search.as_declared())))
-    assert [trial.right for trial in trials if trial.loss == "info_nce"][-2:] == [False, True]
+    # Calls that another loss has shown to fail are not made again: which these are depends on the frameworks.
+    *before, last = [trial.right for trial in trials if trial.loss == "info_nce"]
+    assert (any(before), last) == (False, True)
     wrong = [trial for trial in trials if trial.ran and not trial.right]
     assert {len(trial.observations) for trial in wrong} == {1}
 
