@@ -78,11 +78,14 @@ def _usage(error: click.ClickException) -> str:
 
 
 def _option_for(error: click.NoSuchOption) -> str:
-    """The option that takes a scalar which was given as an option, such as ``--tau``; empty for other names."""
+    """The option that does what was asked for by another name, such as ``--tau``; empty for other names."""
     from nceref.cases.aliases import SCALARS, match_input
 
-    name = match_input(error.option_name.lstrip("-").replace("-", "_"), SCALARS)
     flags = {flag for option in error.ctx.command.params for flag in option.opts} if error.ctx else set()
+    # A report is written into a file, in the format that the option is named after.
+    if error.option_name == "--format" and "--markdown" in flags:
+        return "--markdown FILE"
+    name = match_input(error.option_name.lstrip("-").replace("-", "_"), SCALARS)
     if not name or not flags & {own := f"--{name.replace('_', '-')}", "--set"}:
         return ""
     return own if own in flags else f"--set {name}=VALUE"

@@ -5,9 +5,6 @@ from typing import Any
 
 import click
 
-_FILES = ("--json", "--html", "--markdown", "--junit")
-"""Options that write a page into a file, in a format of its own."""
-
 
 class GroupedOptions(click.Command):
     """A command whose help has its options by what they are about; `groups` has their names by title."""
@@ -15,16 +12,6 @@ class GroupedOptions(click.Command):
     def __init__(self, *args: Any, groups: Mapping[str, Sequence[str]], **more: Any) -> None:
         super().__init__(*args, **more)
         self.groups = groups
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As a command does; options that others of the program have, and this one in another form, are offered."""
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            files = [option for names in self.groups.values() for option in names if option in _FILES]
-            if error.option_name != "--format":
-                raise
-            raise click.NoSuchOption(error.option_name, possibilities=files, ctx=ctx) from error
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """A section for each group, and one for the options that no group has."""

@@ -205,8 +205,10 @@ def _is_taken_for(report: Report, is_named: bool) -> bool:
     loss may have any known difference, and several.
     """
     right = [r.status == "pass" for r in report.results if r.quantity == "value"]
-    if report.ok or report.exit_code != DIFFERS or 2 * sum(right) > len(right):
-        return report.ok or report.exit_code == DIFFERS
+    if report.ok or report.exit_code != DIFFERS:
+        return report.ok
+    if 2 * sum(right) > len(right):
+        return True
     if (explanation := explanation_of(report)) is None:
         return False
     # Where numbers are not finite says nothing of the others.
