@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nceref.diagnosis.dense.ways.way import Stage
-from nceref.diagnosis.expressions import Expression, Product, value_of, written
-from nceref.diagnosis.probe.search import Replacement, TargetCall
+from nceref.diagnosis.expressions import Expression, Product, joined, written
+from nceref.diagnosis.probe.search import ONE, Replacement, TargetCall
 
 MARK = "<<", ">>"
 """Around what is not in the other formula."""
@@ -48,9 +48,8 @@ class Composition:
 
     def value(self, call: TargetCall) -> float:
         """The value at a call; NaN where the formula does not say."""
-        c = 1.0 if self.choice.constant is None else value_of(self.choice.constant, call.symbols)
         with np.errstate(all="ignore"):
-            return call.tried(dict(self.choice.changes), c)
+            return call.tried(dict(self.choice.changes), self.choice.constant or ONE)
 
 
 def lines(made: Sequence[Stage], choice: Replacement) -> Lines:
@@ -74,6 +73,9 @@ def lines(made: Sequence[Stage], choice: Replacement) -> Lines:
 
 def _with_constant(text: str, constant: Expression) -> str:
     """A way with its constant; a negative term is subtracted, and what a number leaves of 1 is a number."""
+    if "{c}/T" in text:
+        text = text.replace("{c}/T", "{c}")
+        constant = tuple(Product(term.number, joined(term.factors, (("T", -1.0),))) for term in constant)
     number, one_term = written(constant), len(constant) == 1
     if one_term and number.startswith("-"):
         text = text.replace("+ {c}", f"- {number[1:]}")

@@ -16,11 +16,23 @@ from nceref.diagnosis.dense.ways.way import INTEGER, REAL, Stage, Way
 from nceref.diagnosis.expressions import Expression, Product, expression_of, has_expression, is_plain, value_of
 from nceref.diagnosis.roots import Solver
 
-INTEGERS = (*range(1, 11), 16, 32, 64, 128)
-_USUAL = (0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 1.5, 2.0, 3.0, 4.0, 5.0, 10.0)
+
+def number(c: float) -> Expression:
+    """A number as a constant that is the same at every call."""
+    return (Product(c),)
+
+
+ONE = number(1.0)
+INTEGERS = tuple(number(float(c)) for c in (*range(1, 11), 16, 32, 64, 128))
+_TENTHS = (0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 1.5, 2.0, 3.0, 4.0, 5.0, 10.0)
+_USUAL = tuple(map(number, _TENTHS))
 """Numbers that a constant is tried as where other stages are changed too."""
-_USUAL_EPSILONS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
+_TEMPERATURES: tuple[Expression, ...] = tuple((Product(1.0, (("T", power),)),) for power in (1, -1))
+"""What it is tried as beside them where the loss has a temperature."""
+_USUAL_EPSILONS = tuple(map(number, (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)))
 """Numbers beside these where a constant is added or is the least that is left."""
+_SMALLER = tuple(number(-c) for c in _TENTHS)
+_IS_SHIFT = re.compile(r"\{c\}(/T)? larger")
 _IS_EPSILON = re.compile(r"\+ \{c\}(?=$|[,)])|, \{c\}\)")
 _SIMPLE = (0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 10.0)
 """Numbers that are tried as they are, since two roots between points of the grid hide each other."""
@@ -51,7 +63,7 @@ _ROUNDED = 1e-12
 
 Choice = Mapping[int, int]
 """The number of the way of each stage that is not done as in the reference."""
-Chosen = tuple[int, float]
+Chosen = tuple[int, Expression]
 """The number of a way of one stage, and its constant."""
 
 
@@ -76,29 +88,33 @@ class TargetCall:
     room: float
     symbols: Mapping[str, float]
     effort: float = 0.0
-    _kept: dict[tuple[tuple[int, int, float], ...], list[Sequence[DenseBatch]]] = field(default_factory=dict)
+    _kept: dict[tuple[tuple[int, int, Expression], ...], list[Sequence[DenseBatch]]] = field(default_factory=dict)
     _sums: dict[int, Any] = field(default_factory=dict)
     _on_grid: dict[tuple[int, int], Any] = field(default_factory=dict)
     _axes: dict[tuple[int, int], int] = field(default_factory=dict)
     _by_itself: dict[tuple[int, int, int, int], bool] = field(default_factory=dict)
     _copies: dict[int, dict[int, Sequence[DenseBatch]]] = field(default_factory=dict)
 
-    def before(self, choice: Choice, c: float = 1.0, keep: bool = False) -> DenseBatch:
+    def before(self, choice: Choice, c: Expression = ONE, keep: bool = False) -> DenseBatch:
         """The batches before the last stage; `keep` keeps what the stages gave for choices of one more stage."""
         last = len(self.stages) - 1
         items = self._items(choice, c)
         known = next((items[:m] for m in (1, 0) if items[:m] in self._kept), None)
         stages = [self.directions] if known is None else self._kept[known]
         start = 0 if known is None else items[len(known)][0] if len(items) > len(known) else last
-        out = [*stages[:start], *self._through(stages[start], choice, start, last, c)]
+        out = [*stages[:start], *self._through(stages[start], choice, start, last, self.number(c))]
         if keep:
             self._kept[items] = out
         return out[-1][0].above(*out[-1][1:])
 
-    def _items(self, choice: Choice, c: float) -> tuple[tuple[int, int, float], ...]:
+    def number(self, c: Expression) -> float:
+        """The number that a constant is at this call."""
+        return value_of(c, self.symbols)
+
+    def _items(self, choice: Choice, c: Expression) -> tuple[tuple[int, int, Expression], ...]:
         """The changes before the last stage in order, each with its constant; 1 where it has none."""
         changes = sorted((k, n) for k, n in choice.items() if k < len(self.stages) - 1)
-        return tuple((k, n, c if self.stages[k].ways[n].constant else 1.0) for k, n in changes)
+        return tuple((k, n, c if self.stages[k].ways[n].constant else ONE) for k, n in changes)
 
     def _through(
         self, batches: Sequence[DenseBatch], choice: Choice, start: int, stop: int, c: Any = 1.0
@@ -111,24 +127,24 @@ class TargetCall:
             out.append([w.after(self.stages[k].name, way.of(w, c)) for w in out[-1]])
         return out
 
-    def tried(self, choice: Choice, c: float = 1.0) -> float:
+    def tried(self, choice: Choice, c: Expression = ONE) -> float:
         """The value with these ways; NaN where one does not fit the shapes."""
         try:
             return float(self.reduced(self.before(choice, c), choice.get(len(self.stages) - 1, 0), c))
         except _REFUSED:
             return np.nan
 
-    def reduced(self, batch: DenseBatch, n: int, c: float = 1.0) -> Any:
+    def reduced(self, batch: DenseBatch, n: int, c: Expression = ONE) -> Any:
         """The value that a way of the last stage makes of what is before it; NaN where it does not fit the shapes."""
         self.effort += 1
         try:
-            return self.stages[-1].ways[n].of(batch, c)
+            return self.stages[-1].ways[n].of(batch, self.number(c))
         except _REFUSED:
             return np.nan
 
-    def after(self, k: int, n: int, c: float = 1.0) -> list[Any]:
+    def after(self, k: int, n: int, c: Expression = ONE) -> list[Any]:
         """The result of one way of a stage, in each direction; all before it is as in the reference."""
-        return [self.stages[k].ways[n].of(w, c) for w in self._kept[()][k]]
+        return [self.stages[k].ways[n].of(w, self.number(c)) for w in self._kept[()][k]]
 
     def has_constant(self, k: int, one: Chosen) -> bool:
         """Whether a way of a stage has a constant."""
@@ -166,7 +182,7 @@ class TargetCall:
             alone, copies = [made[at] for at in group], {1: batches}
             todo = [*_by_way(ways)]
             for n, places in todo:
-                constants = [ways[place][1] for place in places]
+                constants = [self.number(ways[place][1]) for place in places]
                 try:
                     rows = self._with_each_constant(copies, alone, other, n, constants, k)
                     out[np.ix_(group, places)] = np.swapaxes(rows, 0, 1)
@@ -183,9 +199,9 @@ class TargetCall:
     def with_constants(self, choice: Choice, constants: Sequence[float]) -> Any:
         """The value with a way and each of some constants; the last stage is as in the reference, or adds rows up."""
         last, linear = len(self.stages) - 1, _linear(self.stages)
-        (k, n), end = min(choice.items()), (choice.get(last, 0), 1)
+        (k, n), end = min(choice.items()), (choice.get(last, 0), ONE)
         if k == last or end not in linear:
-            return np.array([self.tried(choice, c) for c in constants])
+            return np.array([self.tried(choice, number(c)) for c in constants])
         if (k, n) not in self._on_grid:
             self._on_grid.clear()
             self._on_grid[k, n] = self._rows_with_constants(k, n, constants)
@@ -196,7 +212,7 @@ class TargetCall:
         copies = self._copies.setdefault(k, {})
         with suppress(*_REFUSED):
             return self._with_each_constant(copies, [self._kept[()][k]], k, n, constants)[:, 0]
-        return self.rows(k, [(n, c) for c in constants])
+        return self.rows(k, [(n, number(c)) for c in constants])
 
     def _with_each_constant(
         self,
@@ -312,13 +328,13 @@ class TargetCall:
         """
         for at, (n, c) in ways.items():
             with suppress(*_REFUSED):
-                yield at, self._through(before, {k: n}, k, stop, c)[-1]
+                yield at, self._through(before, {k: n}, k, stop, self.number(c))[-1]
 
     @cached_property
     def _by_rows(self) -> int:
         """The first stage from which on the reference does each row by itself, whatever was done before."""
         for k in range(len(self.stages) - 2, 0, -1):
-            few = ((other, {n: (n, 1.0) for n, _ in self.stages[other].alone[:4]}) for other in range(k))
+            few = ((other, {n: (n, ONE) for n, _ in self.stages[other].alone[:4]}) for other in range(k))
             each = (self._with_each(other, ways, k, self._kept[()][other]) for other, ways in few)
             made = [batches[0] for one in each for _, batches in one]
             made = [w for w in made if _shapes(w, self.stages[:k]) == _shapes(made[0], self.stages[:k])]
@@ -330,7 +346,7 @@ class TargetCall:
                 return k + 1
         return 1
 
-    def forget(self, choice: Choice, c: float) -> None:
+    def forget(self, choice: Choice, c: Expression) -> None:
         """Drop what was kept of a choice."""
         self._kept.pop(self._items(choice, c), None)
 
@@ -387,22 +403,26 @@ class TargetCall:
 
 
 @lru_cache(maxsize=32)
-def _linear(stages: Sequence[Stage]) -> tuple[tuple[int, int], ...]:
+def _linear(stages: Sequence[Stage]) -> tuple[Chosen, ...]:
     """Ways of the last stage that add the rows up with weights, each with every constant."""
     ways = enumerate(stages[-1].ways)
     return tuple((n, c) for n, way in ways if way.linear for c in _integers(way))
 
 
-def _integers(way: Way) -> Sequence[int]:
+def _integers(way: Way) -> Sequence[Expression]:
     """Numbers that are tried as the constant of a way: 1 where it has none, nothing where it is solved for."""
-    return {INTEGER: INTEGERS, REAL: ()}.get(way.constant, (1,))
+    return {INTEGER: INTEGERS, REAL: ()}.get(way.constant, (ONE,))
 
 
-def _usual(way: Way) -> Sequence[float]:
-    """Numbers that are tried as the constant of a way beside other changes: 1 where it has none."""
+def _usual(way: Way, symbols: Mapping[str, float]) -> Sequence[Expression]:
+    """Constants that are tried of a way beside other changes: 1 where it has none. `symbols`: of a call."""
     if way.constant != REAL:
         return _integers(way)
-    return (*_USUAL_EPSILONS, *_USUAL) if _IS_EPSILON.search(way.text) else _USUAL
+    if _IS_EPSILON.search(way.text):
+        return (*_USUAL_EPSILONS, *_USUAL)
+    # What is larger may be smaller.
+    shifts = _SMALLER if _IS_SHIFT.search(way.text) else ()
+    return (*_USUAL, *shifts, *(_TEMPERATURES if "T" in symbols else ()))
 
 
 def _shapes(batch: DenseBatch, stages: Sequence[Stage]) -> tuple[Any, ...]:
@@ -458,9 +478,9 @@ def one_change(calls: Sequence[TargetCall], most: float) -> Iterator[Replacement
 
 
 def _fitting(
-    calls: Sequence[TargetCall], choice: Choice, lasts: Iterable[Chosen], c: float = 1
+    calls: Sequence[TargetCall], choice: Choice, lasts: Iterable[Chosen], c: Expression = ONE
 ) -> Iterator[Replacement]:
-    """A choice with those ways of the last stage, each with an integer, that predict all calls; `c`: of the choice."""
+    """A choice with those ways of the last stage, each with a constant, that predict all calls; `c`: of the choice."""
     stages, left = calls[0].stages, list(lasts)
     # The first call was mostly looked at before.
     for b in (*calls[1:], calls[0]):
@@ -469,11 +489,11 @@ def _fitting(
                 batch = b.before(choice, c)
             except _REFUSED:
                 return
-            left = [(n, number) for n, number in left if b.agrees(b.reduced(batch, n, number))]
-    for n, number in left:
+            left = [(n, own) for n, own in left if b.agrees(b.reduced(batch, n, own))]
+    for n, own in left:
         changes = tuple(sorted({**choice, **({len(stages) - 1: n} if n else {})}.items()))
         has = any(stages[k].ways[way].constant for k, way in changes)
-        yield Replacement(changes, (Product(float(number)),) if has else None)
+        yield Replacement(changes, own if has else None)
 
 
 def _single(calls: Sequence[TargetCall]) -> Iterator[Replacement]:
@@ -563,13 +583,13 @@ def _off(numbers: Sequence[float]) -> list[float]:
 
 
 def _holds(calls: Sequence[TargetCall], choice: Choice, expression: Expression) -> bool:
-    return all(b.agrees(b.tried(choice, value_of(expression, b.symbols))) for b in calls)
+    return all(b.agrees(b.tried(choice, expression)) for b in calls)
 
 
 def _solver(call: TargetCall, choice: Choice) -> Solver:
     """The constants of a way with which the value of one call is the target's."""
     return Solver(
-        lambda c: call.tried(choice, c) - call.y,
+        lambda c: call.tried(choice, number(c)) - call.y,
         _GRID,
         call.room,
         _NEAR,
@@ -581,7 +601,11 @@ def _solver(call: TargetCall, choice: Choice) -> Solver:
 def several_changes(calls: Sequence[TargetCall], most: float) -> Iterator[Replacement]:
     """Two or three stages done otherwise, at most one of them with a constant, a usual number; after `one_change`."""
     stages = calls[0].stages
-    tried = len(_linear(stages)) * sum(len(_usual(way)) for stage in stages for _, way in stage.alone) ** 2 / 2
+    tried = (
+        len(_linear(stages))
+        * sum(len(_usual(way, calls[0].symbols)) for stage in stages for _, way in stage.alone) ** 2
+        / 2
+    )
     # One of so many combinations may fit calls that say little.
     if sum(b.bits for b in calls) < log2(tried + 1) + SURPRISE:
         return
@@ -590,7 +614,7 @@ def several_changes(calls: Sequence[TargetCall], most: float) -> Iterator[Replac
             b.before({}, keep=True)
         # One way with all that the last stage makes of it, before two ways with all that it makes of them.
         for k in reversed(range(len(stages) - 1)):
-            ways = [(n, c) for n, way in stages[k].alone if n for c in _usual(way)]
+            ways = [(n, c) for n, way in stages[k].alone if n for c in _usual(way, calls[0].symbols)]
             for n, c, lasts in _lasts(calls[0], {}, k, ways, calls[0].rows(k, ways), bent=True):
                 yield from _fitting(calls, {k: n}, [last for last in lasts if last[0]], c)
         yield from _pairs(calls, most)
@@ -656,7 +680,7 @@ def _different(calls: Sequence[TargetCall]) -> dict[int, list[Chosen]]:
         seen = set()
         # What is said shortest, but the reference before all.
         for n, way in sorted(stage.alone, key=lambda one: (one[0] > 0, bool(one[1].constant), len(one[1].text))):
-            for c in _usual(way) if way.plain and way.constant != INTEGER else ():
+            for c in _usual(way, calls[0].symbols) if way.plain and way.constant != INTEGER else ():
                 try:
                     numbers = [x for b in few for x in b.after(k, n, c)]
                 except _REFUSED:
@@ -666,7 +690,7 @@ def _different(calls: Sequence[TargetCall]) -> dict[int, list[Chosen]]:
                 if key not in seen and n:
                     out.setdefault(k, []).append((n, c))
                 seen.add(key)
-    return {k: sorted(chosen) for k, chosen in out.items()}
+    return {k: sorted(chosen, key=lambda one: (one[0], few[0].number(one[1]))) for k, chosen in out.items()}
 
 
 _DIGITS = 9
@@ -674,8 +698,14 @@ _DIGITS = 9
 
 
 def _lasts(
-    call: TargetCall, choice: Choice, k: int, ways: Sequence[Chosen], rows: Any, beside: float = 1.0, bent: bool = False
-) -> Iterator[tuple[int, float, list[Chosen]]]:
+    call: TargetCall,
+    choice: Choice,
+    k: int,
+    ways: Sequence[Chosen],
+    rows: Any,
+    beside: Expression = ONE,
+    bent: bool = False,
+) -> Iterator[tuple[int, Expression, list[Chosen]]]:
     """Ways of a stage beside a choice, each with what the last stage makes the target's value of, with a constant.
 
     `rows`: what `TargetCall.rows` gave of them. `beside`: the constant of the choice. `bent`: whether ways of the last
@@ -684,8 +714,11 @@ def _lasts(
     last, linear = call.stages[-1], _linear(call.stages)
     # Weights of rows may depend on who is a positive.
     together = linear and call.stages[k].name != "positives"
-    usual = _usual if together else _integers
-    curved = [(n, c) for n, way in last.alone if not way.linear for c in usual(way)] if bent or not linear else []
+    curved: list[Chosen] = []
+    if bent or not linear:
+        ways_of_last = ((n, way) for n, way in last.alone if not way.linear)
+        usual = {n: _usual(way, call.symbols) if together else _integers(way) for n, way in ways_of_last}
+        curved = [(n, c) for n, constants in usual.items() for c in constants]
     ends = [*linear, *curved]
     has = any(call.stages[other].ways[n].constant for other, n in choice.items())
 
@@ -716,7 +749,7 @@ def _lasts(
 
 
 def _added(
-    call: TargetCall, choice: Choice, ways: Mapping[int, Sequence[Chosen]], rows: Mapping[int, Any], c: float
+    call: TargetCall, choice: Choice, ways: Mapping[int, Sequence[Chosen]], rows: Mapping[int, Any], c: Expression
 ) -> Iterator[Choice]:
     """A choice with another denominator and other positives: the rows are a difference of what they give.
 

@@ -15,7 +15,7 @@ from nceref.diagnosis.expressions import Product, expression_of, has_expression
 from nceref.diagnosis.fresh import fresh_inputs
 from nceref.diagnosis.probe.composed import SEARCHED
 from nceref.diagnosis.probe.composition import lines
-from nceref.diagnosis.probe.search import Replacement, TargetCall
+from nceref.diagnosis.probe.search import ONE, Replacement, TargetCall, number
 from nceref.engine.bound_loss import bound_loss
 
 WITHOUT_STAGES = ("guided_info_nce", "multi_direction")
@@ -71,13 +71,13 @@ def test_ways_at_once_are_what_they_are_one_by_one(name):
             for n in numbers:
                 call.before({k: n}, keep=True)
             for other, later in list(enumerate(call.stages[:-1]))[k + 1 :]:
-                ways = [(n, 1.0) for n, way in later.alone[1:13] if not way.constant]
-                ways += [(n, 0.7) for n, way in later.alone if way.constant == REAL][:6]
-                pairs = call.rows_of_pairs(k, [(n, 1.0) for n in numbers], other, ways)
+                ways = [(n, ONE) for n, way in later.alone[1:13] if not way.constant]
+                ways += [(n, number(0.7)) for n, way in later.alone if way.constant == REAL][:6]
+                pairs = call.rows_of_pairs(k, [(n, ONE) for n in numbers], other, ways)
                 values = [[call.tried({k: n, other: m}, c) for m, c in ways] for n in numbers]
                 np.testing.assert_allclose(np.mean(pairs, axis=-1), values, rtol=1e-9, atol=1e-12)
             for n in (n for n, way in stage.alone if way.constant == REAL):
-                values = [call.tried({k: n}, c) for c in constants]
+                values = [call.tried({k: n}, number(c)) for c in constants]
                 np.testing.assert_allclose(call.with_constants({k: n}, constants), values, rtol=1e-9, atol=1e-12)
 
 
@@ -299,6 +299,33 @@ def test_a_constant_in_a_stage_beside_two_others_is_measured():
     assert "<<l_ij = s_ij/T, (1/2) times as large for positives>>" in diagnosis.formula
     assert "<<Z_i over candidates j >= i>>" in diagnosis.formula
     assert "<<L = sum_i L_i>>" in diagnosis.formula
+
+
+def warm_positives_of_clipped_similarities(queries, keys, temperature):
+    similarities = np.maximum(unit(queries) @ unit(keys).T, 0)
+    logits = similarities / np.where(np.eye(len(similarities), dtype=bool), 1, temperature)
+    return np.mean(log_sum(logits) - np.diag(logits))
+
+
+def margin_of_clipped_similarities(queries, keys, temperature):
+    similarities = np.maximum(unit(queries) @ unit(keys).T, 0)
+    logits = (similarities - 0.1 * np.eye(len(similarities))) / temperature
+    return np.mean(log_sum(logits) - np.diag(logits))
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (warm_positives_of_clipped_similarities, "T times as large for positives"),
+        (margin_of_clipped_similarities, "1/(10 T) smaller for positives"),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_the_temperature_and_what_is_taken_off_are_usual_constants(function, words):
+    diagnosis = diagnosis_of("info_nce", {}, function)
+    assert f"<<l_ij = s_ij/T, {words}>>" in diagnosis.formula
+    assert "<<s_ij = max(a.b, 0)>>" in diagnosis.formula
+    assert diagnosis.formula.count("<<") == 2
 
 
 def test_rows_that_are_added_up_are_measured_as_well():

@@ -144,6 +144,10 @@ RANKED: tuple[tuple[str, Callable[[DenseBatch], Any]], ...] = (
      | _hardest(w, _kept(w, _share(w)) - 1, 1)),
     ("the positive and the k - 1 hardest negatives", lambda w: w.together | _hardest(w, _kept(w, _share(w)) - 1)),
     ("the positive and the k + 1 hardest negatives", lambda w: w.together | _hardest(w, _kept(w, _share(w)) + 1)),
+    ("the positive and the k - 1 easiest negatives", lambda w: w.together
+     | _hardest(w, _kept(w, _share(w)) - 1, 0, False)),
+    ("the positive and the k + 1 easiest negatives", lambda w: w.together
+     | _hardest(w, _kept(w, _share(w)) + 1, 0, False)),
     ("the positive and all negatives but the k hardest", lambda w: w.together
      | (w.negatives & ~_hardest(w, _kept(w, _share(w))))),
     ("the positive and the k hardest negatives, k = floor(fraction (N - 1))", lambda w: _ranks(w, _share(w), np.floor)),
