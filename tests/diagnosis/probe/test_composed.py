@@ -317,7 +317,11 @@ def margin_of_clipped_similarities(queries, keys, temperature):
     ("function", "words"),
     [
         (warm_positives_of_clipped_similarities, "T times as large for positives"),
-        (margin_of_clipped_similarities, "1/(10 T) smaller for positives"),
+        pytest.param(
+            margin_of_clipped_similarities,
+            "1/(10 T) smaller for positives",
+            marks=pytest.mark.slow(reason="a search of many pairs; the other is one as well"),
+        ),
     ],
     ids=lambda x: getattr(x, "__name__", ""),
 )
