@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from nceref.diagnosis.departure import departure
 from nceref.diagnosis.explanation import GRADIENT_AXES, Explanation, variant_value
 from nceref.diagnosis.features import samples
 from nceref.diagnosis.fresh import GENERAL, NO_CALLS, FreshCalls
-from nceref.diagnosis.gaps import VALUE, diagnosis, gaps, usable
+from nceref.diagnosis.gaps import VALUE, diagnosis, gaps, is_constant, usable
 from nceref.diagnosis.intended import options_of
 from nceref.diagnosis.localize import Located, localized, with_other_setting
 from nceref.diagnosis.options import is_listed
@@ -41,8 +40,6 @@ _SEEN = frozenset({"value-not-finite", "gradient-not-finite"})
 """What is seen of numbers, and is no cause."""
 _MAKES_ANY = frozenset({"factor", "offset"})
 """Axes by which any function becomes a constant."""
-_TELLING = 3
-"""Values of the reference from which on one number in their place is no accident."""
 _EXPONENTS = frozenset({"normalization", "temperature", "bias", "margin", "prior"})
 """Axes that change what is exponentiated: the exponents of the reference show nothing there."""
 
@@ -110,22 +107,14 @@ def _not_repeatable(name: str, first: float, second: float, case: str) -> Diagno
 def _same_everywhere(answered: Sequence[Observation], calls: FreshCalls) -> Diagnosis | None:
     """The diagnosis of one finite number in place of all values; None where two differ, or the reference's do not."""
     cases = usable(answered)
-    if not _is_constant(cases):
+    if not is_constant(cases):
         return None
     fresh = calls.at(GENERAL)
-    if not _is_constant([*cases, *fresh]):
+    if not is_constant([*cases, *fresh]):
         return None
     number = np.ravel(cases[0].outcome.value)[0]
     part = DiagnosisPart(f"whatever its inputs are, your loss is {number:.6g}", _count(len(cases), len(fresh)))
-    return diagnosis("inputs-ignored", part, predicts=_is_constant)
-
-
-def _is_constant(seen: Sequence[Observation]) -> bool:
-    """Whether one finite number stands where the reference has several."""
-    values = [gaps(o)[VALUE] for o in usable(seen)]
-    given = {x for gap in values for x in gap.got.ravel().tolist()}
-    wanted = {x for gap in values for x in gap.want.ravel().tolist()}
-    return len(given) == 1 and len(wanted) >= _TELLING and isfinite(given.pop())
+    return diagnosis("inputs-ignored", part, predicts=is_constant)
 
 
 def _distinct(diagnoses: Sequence[Diagnosis]) -> Iterator[Diagnosis]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from nceref.diagnosis.conventions import CONVENTIONS
 from nceref.tolerance import Bounds
 
 VALUE = "value"
+_TELLING = 3
+"""Values of the reference from which on one number in their place is no accident."""
 Expected = Callable[[Probe], Any]
 """What a target may compute instead of the reference: a probe to ``(value, grads)``, None where it says nothing."""
 
@@ -78,6 +81,14 @@ def gaps(observation: Observation) -> dict[str, Gap]:
 def _gap(quantity: str, got: Any, want: Any, bound: Any) -> Gap:
     got, want = np.asarray(got, dtype=np.float64), np.asarray(want, dtype=np.float64)
     return Gap(quantity, got, want, np.broadcast_to(np.asarray(bound, dtype=np.float64), want.shape))
+
+
+def is_constant(observations: Iterable[Observation]) -> bool:
+    """Whether one finite number stands where the reference has several: a factor would explain any such function."""
+    values = [gaps(o)[VALUE] for o in usable(observations)]
+    given = {x for gap in values for x in gap.got.ravel().tolist()}
+    wanted = {x for gap in values for x in gap.want.ravel().tolist()}
+    return len(given) == 1 and len(wanted) >= _TELLING and isfinite(given.pop())
 
 
 def not_finite(observation: Observation) -> tuple[str, ...]:

@@ -22,11 +22,13 @@ def recognize_framework(thing: Any, expression_names: frozenset[str] = frozenset
     """The name of a target's framework.
 
     The first evidence that there is decides, in this order: the call expression, base classes, annotations, the names
-    that the code uses, what its module has imported. NumPy counts only where no other is there, and is the answer where
-    there is no evidence. Raises `TargetError` if the target uses two others.
+    that the code uses, what its module has imported. NumPy counts only where no other is there, or where the code uses
+    it alone and names axes as it does; it is the answer where there is no evidence. Raises `TargetError` if the target
+    uses two others.
     """
     named = {MODULES.get(name, "").split(".")[0] for name in expression_names}
-    for evidence in (named, _bases(thing), _annotated(thing), _used(thing), _around(thing)):
+    used = _used(thing)
+    for evidence in (named, _bases(thing), _annotated(thing), used, _around(thing)):
         frameworks = {_ROOTS[root] for root in evidence if root in _ROOTS} - {NAMES[0]}
         if len(frameworks) > 1:
             name = getattr(thing, "__name__", type(thing).__name__)
@@ -34,6 +36,8 @@ def recognize_framework(thing: Any, expression_names: frozenset[str] = frozenset
             raise TargetError(msg)
         if frameworks:
             return frameworks.pop()
+        if evidence is used and {NAMES[0], "axis"} <= used and "dim" not in used:
+            break
     return NAMES[0]
 
 
@@ -57,7 +61,7 @@ def _annotated(thing: Any) -> set[str]:
 
 
 def _used(thing: Any) -> set[str]:
-    """Roots of the outer names that the code uses, also inside the functions that it calls."""
+    """Roots of the outer names that the code uses, and how it names axes; also inside the functions that it calls."""
     roots: set[str] = set()
     seen: set[FunctionType] = set()
     waiting = _functions(thing)
@@ -97,6 +101,9 @@ def _filled(cell: Any) -> bool:
 def _names(code: Any) -> Iterator[str]:
     yield from (*code.co_names, *code.co_freevars)
     for constant in code.co_consts:
+        # The keywords of a call are such a tuple.
+        if isinstance(constant, tuple):
+            yield from {"axis", "dim"} & {*constant}
         # Code of a function inside the function.
         if hasattr(constant, "co_names"):
             yield from _names(constant)

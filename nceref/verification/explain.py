@@ -1,7 +1,8 @@
 """The explanation of a difference: what it is, what it does to training, and a script of it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,9 @@ from nceref.verification.modes import mode_diagnoses, only_modes_fail
 from nceref.verification.request import Request
 from nceref.verification.several_runs import ExplainedRun, joined_diagnoses, joined_training
 from nceref.verification.target_run import TargetRun, probes_of, run_target, sizes_of
+
+_Diagnose = Callable[[], tuple[Diagnosis, ...]]
+"""A search that has its observations and has not begun."""
 
 
 @dataclass(frozen=True)
@@ -238,45 +242,64 @@ def _explained(request: Request, calls: Any, failing: TargetRun) -> tuple[Diagno
         found = _with_changed_inputs(diagnose(failing.observations, identities, calls), failing)
         # Of a target that answers otherwise each time, a way of calling shows nothing.
         return found if any(d.id == "not-repeatable" for d in found) else (*found, *modes)
-    as_it_is = replace(request, intended={}, reference=None)
-    plain = {p.id: p for p in probes_of(as_it_is, failing.setup, failing.fixed, failing.forms)}
-    unaltered = [Observation(plain[o.probe.id], o.outcome) for o in failing.observations if not o.probe.skip]
+    unaltered = _held_to_the_loss(request, failing)
+    of_the_loss = partial(diagnose, unaltered, identities, calls)
     # The target may lack the intended convention, and be the plain reference.
     if all(r.status != "fail" for o in unaltered for r in judge(o)):
-        phrases = " and ".join(CONVENTIONS[text.partition("=")[0]].phrase for text in request.intended.values())
-        count = len(unaltered)
-        other = request.about.get("against", "")
-        cases = f"on {out_of(count, count, 'case')}, {f'which {other} is not' if other else f'without {phrases}'}"
-        same = DiagnosisPart(
-            f"your loss equals {request.loss.name if other else 'the reference'} as it is", cases, "computes"
-        )
-        one = diagnosis("as-the-reference", same)
-        if not other:
-            return (one, *modes)
-        by_old = explained_by_old(failing.observations, other)
-        return (*(d for d in by_old if d.lead.role == "computes"), replace(one, fix=""), *modes)
+        return (*_as_it_is(request, failing, len(unaltered)), *modes)
     if request.old is not None:
-        by_old = explained_by_old(failing.observations, request.old.name)
-        if by_old and by_old[0].lead.role == "computes":
-            return (*by_old, *modes)
-        plainly = diagnose(unaltered, identities, calls)
-        if not plainly or plainly[0].id == "unexplained":
-            return (*by_old, *modes)
-        known = (_against_loss(replace(d, fix="", intend=""), request.loss.name) for d in plainly)
-        return (*known, *modes)
-    meant = {text.partition("=")[0] for text in request.intended.values()}
+        return (*_beside_an_old_program(request, failing, of_the_loss), *modes)
     held_to_it = FreshCalls(calls.call, calls.like, answered=request.answered)
+    of_what_is_meant = partial(diagnose, failing.observations, identities, held_to_it)
+    return (*_beside_what_is_meant(request, failing, of_the_loss, of_what_is_meant), *modes)
+
+
+def _held_to_the_loss(request: Request, failing: TargetRun) -> list[Observation]:
+    """The answers of a run beside the loss as it is, without what is intended and without an older program."""
+    as_it_is = replace(request, intended={}, reference=None)
+    plain = {p.id: p for p in probes_of(as_it_is, failing.setup, failing.fixed, failing.forms)}
+    return [Observation(plain[o.probe.id], o.outcome) for o in failing.observations if not o.probe.skip]
+
+
+def _as_it_is(request: Request, failing: TargetRun, count: int) -> tuple[Diagnosis, ...]:
+    """The diagnosis of a target that is the loss as it is on a number of cases, and not what it is compared with."""
+    phrases = " and ".join(CONVENTIONS[text.partition("=")[0]].phrase for text in request.intended.values())
+    other = request.about.get("against", "")
+    cases = f"on {out_of(count, count, 'case')}, {f'which {other} is not' if other else f'without {phrases}'}"
+    same = f"your loss equals {request.loss.name if other else 'the reference'} as it is"
+    one = diagnosis("as-the-reference", DiagnosisPart(same, cases, "computes"))
+    if not other:
+        return (one,)
+    by_old = explained_by_old(failing.observations, other)
+    return (*(d for d in by_old if d.lead.role == "computes"), replace(one, fix=""))
+
+
+def _beside_an_old_program(request: Request, failing: TargetRun, of_the_loss: _Diagnose) -> tuple[Diagnosis, ...]:
+    """What a target is relative to an older program, or where nothing says that, relative to the loss."""
+    assert request.old is not None
+    by_old = explained_by_old(failing.observations, request.old.name)
+    if by_old and by_old[0].lead.role == "computes":
+        return by_old
+    found = of_the_loss()
+    if not found or found[0].id == "unexplained":
+        return by_old
+    return tuple(_against_loss(replace(d, fix="", intend=""), request.loss.name) for d in found)
+
+
+def _beside_what_is_meant(
+    request: Request, failing: TargetRun, of_the_loss: _Diagnose, of_what_is_meant: _Diagnose
+) -> tuple[Diagnosis, ...]:
+    """What a target has that is not meant, or lacks of what is."""
+    meant = {text.partition("=")[0] for text in request.intended.values()}
     # Numbers that are not finite are all that is left beside what is meant.
     if all(gap.right for o in usable(failing.observations) for gap in gaps(o).values() if gap.finite):
-        return (*diagnose(failing.observations, identities, held_to_it), *modes)
-    plainly = diagnose(unaltered, identities, calls)
-    if plainly and (plainly[0].id == "unexplained" or all(meant.issuperset(d.id.split("+")) for d in plainly)):
-        return (*diagnose(failing.observations, identities, held_to_it), *modes)
-    unmeant = [_without(each, meant) for each in plainly]
-    if request.about.get("against"):
-        # There, the reference is the older program.
-        unmeant = [_against_loss(each, request.loss.name) for each in unmeant]
-    return (*unmeant, *modes)
+        return of_what_is_meant()
+    found = of_the_loss()
+    if found and (found[0].id == "unexplained" or all(meant.issuperset(d.id.split("+")) for d in found)):
+        return of_what_is_meant()
+    unmeant = tuple(_without(each, meant) for each in found)
+    # There, the reference is the older program.
+    return tuple(_against_loss(d, request.loss.name) for d in unmeant) if request.about.get("against") else unmeant
 
 
 def _with_changed_inputs(found: tuple[Diagnosis, ...], failing: TargetRun) -> tuple[Diagnosis, ...]:

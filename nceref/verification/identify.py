@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
+from nceref.diagnosis.gaps import is_constant
 from nceref.errors import InputError, TargetError
 from nceref.losses import all_losses
 from nceref.output.pages import GAP, Page
@@ -62,7 +63,7 @@ def candidates(target: Any, on_progress: Callable[..., Any] | None = None, **opt
             # A number that is wrong when it is called as it is says more than one of another call.
             if any(trial.right for trial in otherwise) or not any(trial.ran for trial in chosen):
                 chosen = otherwise or chosen
-        if chosen and all(trial.is_constant for trial in chosen):
+        if chosen and all(is_constant(trial.observations) for trial in chosen):
             count = len(chosen[0].observations)
             msg = f"{target} returns the same number on {out_of(count, count, 'case')}, as no loss does"
             raise TargetError(msg)

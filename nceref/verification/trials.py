@@ -86,12 +86,6 @@ class Trial:
         return not self.trouble and bool(finite) and all(map(_is_right, finite))
 
     @property
-    def is_constant(self) -> bool:
-        """Whether it gives one number where the loss has several: a factor would explain any such function."""
-        answers = {float(np.sum(o.outcome.value)) for o in self.observations if o.outcome.value is not None}
-        return len(answers) == 1 < len({float(np.sum(o.probe.value)) for o in self.observations})
-
-    @property
     def spread(self) -> float:
         """The spread of the finite ratios of a value to the reference, in units of them; infinite for less than two."""
         pairs = [(o.outcome.value, o.probe.value) for o in self.observations]

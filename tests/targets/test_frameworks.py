@@ -1,6 +1,7 @@
 """PyTorch and JAX targets: recognition, tensors, gradients, and what goes wrong with them."""
 
 import functools
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -91,6 +92,24 @@ def test_a_library_for_all_frameworks_is_no_evidence_of_one():
 
     is_array_of_others.__module__ = "array_api_compat.common"
     assert recognize_framework(lambda x: is_array_of_others(x)) == "numpy"
+
+
+@pytest.mark.parametrize(
+    ("body", "framework"),
+    [
+        ("np.mean(unit(queries) @ unit(keys).T, axis=1)", "numpy"),
+        ("unit(queries).sum() / temperature", "numpy"),
+        ("queries.norm(dim=1) @ unit(keys).T", "torch"),
+        ("queries.logsumexp(1) / np.log(2)", "torch"),
+        ("torch.exp(queries) * np.float64(2)", "torch"),
+    ],
+)
+def test_a_numpy_function_may_stand_in_a_file_that_imports_another_framework(body, framework):
+    """What names axes as NumPy does, also in what it calls, is NumPy; a method alone may be of either."""
+    around = {"np": np, "torch": ModuleType("torch")}
+    exec("def unit(x):\n    return x / np.linalg.norm(x, axis=1, keepdims=True)", around)
+    exec(f"def target(queries, keys, temperature):\n    return {body}", around)
+    assert recognize_framework(around["target"]) == framework
 
 
 # Value and gradients.

@@ -9,6 +9,7 @@ from typing import Any
 from nceref.cases.aliases import match_input
 from nceref.cases.records import Diagnosis
 from nceref.diagnosis.conventions import CONVENTIONS
+from nceref.diagnosis.gaps import is_constant
 from nceref.engine.parameters import INVERSE_TEMPERATURES
 from nceref.errors import InputError
 from nceref.losses import all_losses
@@ -132,7 +133,7 @@ def _explained(
     target: PublicCallable, search: LossSearch, trials: Sequence[Trial], made: Mapping[str, Any]
 ) -> RecognizedTarget:
     """The loss that it is but for a known difference: the one that it is named after, or any."""
-    if not (telling := [t for t in trials if not t.is_constant]):
+    if not (telling := [t for t in trials if not is_constant(t.observations)]):
         count = len(trials[0].observations)
         return RecognizedTarget(target, reason=f"it gives the same number on {out_of(count, count, 'case')}")
     own = named_like(target.name, [t.loss for t in telling])
