@@ -255,14 +255,14 @@ def _is(x: float, y: float) -> bool:
 
 
 def _cost(parts: Sequence[Part]) -> tuple[float, ...]:
-    """Less for factors 0, then for those that are simple, then for edges that conventions are about."""
+    """Less for factors 0, then for those that are simple, then for edges that conventions are about, then above 0."""
     named = {name for names, _ in EDGES.values() for name in names}
     plain = sum(
         0.0 if f.constant == 0 else 1.0 if f.constant in (1, -1, 2, 0.5) and not f.powers else
         1.5 if f.powers or recognized(f.constant)[0] in (1, -1, 2, 0.5) else 2.0 if is_simple(f) else 4.0
         for _, f in parts
     )  # fmt: skip
-    return plain, sum(edge not in named for edge, _ in parts)
+    return plain, sum(edge not in named for edge, _ in parts), sum(f.constant < 0 for _, f in parts)
 
 
 def is_simple(factor: Factor) -> bool:

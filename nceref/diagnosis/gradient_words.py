@@ -18,6 +18,7 @@ WORDED = frozenset({"gradient-parts-scaled", "gradient-constant-factor", FLIPPED
 _SYMBOLS = {"N": "samples", "S": "the logit scale", "|x|": "the length of each row"}
 """What a factor is made of, but for T, the temperature."""
 _WEIGHTED = "the rows weighted by "
+_TRANSPOSED = "the transpose for "
 _TRANSPOSE = "Transpose the gradient by the similarities for the candidates, and not for the anchors."
 _MAXIMUM = "Let the gradient pass through the maximum in both places, or in none."
 _OF_ITS_OWN: Mapping[tuple[str, float], tuple[str, str]] = {
@@ -103,6 +104,12 @@ def _patterns(edge: str, factor: Factor, usual: Mapping[str, float]) -> tuple[st
             by = edge.removeprefix(_WEIGHTED)
             of = " (p: the probability of its positive)" if "p" in by.split() else ""
             return f"the gradient of each row is multiplied by {by}{of}", f"Do not weigh the rows by {by} in backward."
+        if edge.startswith(_TRANSPOSED):
+            name = edge.removeprefix(_TRANSPOSED)
+            return (
+                f"the gradient of {name} is taken with G for G^T, or G^T for G (G: the gradient by the similarities)",
+                "Multiply G by the other input for the input of the rows, and G^T by it for the input of the columns.",
+            )
         if f"past {edge}" in usual:
             said = "the gradient passes straight through @, without its derivative"
             return said, "Multiply the gradient by the derivative of @."

@@ -64,6 +64,8 @@ class Severity:
         The temperature at which that is measured; None for a loss without one.
     leaves_optimum : bool
         Whether a step against the gradient beside that minimum leads away from it.
+    times : mapping
+        The smallest and the largest multiple of the right one that the gradient of a scalar is, where it has its sign.
     right : tuple of str
         ``value`` and ``gradient`` where these are within their bounds.
     not_finite : tuple of int
@@ -99,6 +101,7 @@ class Severity:
     elsewhere: tuple[int, int] = (0, 0)
     optimum_temperature: float | None = None
     leaves_optimum: bool = False
+    times: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def sentence(self) -> str:
@@ -150,7 +153,7 @@ class Severity:
         whole = "the gradient"
         if self.along_rows > _UNSEEN:
             yield (
-                f"a part of the gradient, {_share(self.along_rows)} as long as the right one,"
+                f"a part of the gradient, up to {_share(self.along_rows)} as long as the right one,"
                 " only rescales the embeddings"
             )
             whole = "the rest"
@@ -186,7 +189,11 @@ class Severity:
         # Where it points away somewhere, a minimum may be a maximum.
         elif self.at_optimum < _AT_REST and _PARALLEL < self.angle[1] < 90:
             where = f" at temperature {self.optimum_temperature:.3g}" if self.optimum_temperature else ""
-            moves, away = ("the optimum moves: ", ", and points away beside it") if self.leaves_optimum else ("", "")
+            moves, away = (
+                ("the optimum moves: ", ", but it is none of yours: beside it your gradient leads away")
+                if self.leaves_optimum
+                else ("", "")
+            )
             yield (
                 f"{moves}at a minimum of the reference{where} your gradient is nearly 0 too, {share} of that at the"
                 f" start{away}"
@@ -209,7 +216,10 @@ class Severity:
                 f"the gradient of {listed(names)} is NaN or infinite, which ends training where {_it(names)} is learned"
             )
         if (names := by_kind["wrong"]) and {*self.arrays.values()} <= {"right"}:
-            yield f"the gradient of {listed(names)} is wrong, so that {_it(names)} learns something else"
+            for name in (name for name in names if name in self.times):
+                yield f"the gradient of {name} has the right sign and is {_range(self.times[name], 2)} times as large"
+            if names := [name for name in names if name not in self.times]:
+                yield f"the gradient of {listed(names)} is wrong, so that {_it(names)} learns something else"
         for embedding, what in ((True, "their encoder"), (False, "what computes them")):
             if names := [name for name, is_embedding in self.constants.items() if is_embedding is embedding]:
                 what = what.replace("their", "its").replace("them", "it") if len(names) == 1 else what
@@ -244,6 +254,8 @@ def _it(names: Sequence[str]) -> str:
 def _rounded(x: Any) -> Any:
     if isinstance(x, tuple | list):
         return [_rounded(one) for one in x]
+    if isinstance(x, Mapping):
+        return {name: _rounded(one) for name, one in x.items()}
     return round(stable(x), 9) + 0.0 if isinstance(x, float) and math.isfinite(x) else x
 
 
@@ -317,6 +329,7 @@ def severity(observations: Sequence[Observation], calls: FreshCalls) -> Severity
         _elsewhere([o for o in usable(observations) if _several(o.probe)]),
         temperature,
         leaves,
+        _multiples(seen),
     )
 
 
@@ -336,6 +349,17 @@ def _kind(each: Sequence[Gap]) -> str:
     if all(gap.right for gap in each):
         return "right"
     return "wrong" if any(np.any(gap.got) for gap in each) else "zero"
+
+
+def _multiples(seen: Sequence[Observation]) -> dict[str, tuple[float, float]]:
+    """Gradients of scalars as multiples of the right ones, of those that have the right sign on all of these."""
+    pairs: dict[str, list[tuple[float, float]]] = {}
+    for o in seen:
+        for name, gap in gaps(o).items():
+            if name != VALUE and name not in _arrays(o) and gap.want.size == 1:
+                pairs.setdefault(name, []).append((float(np.sum(gap.got)), float(np.sum(gap.want))))
+    signed = {name: each for name, each in pairs.items() if all(got * want > 0 for got, want in each)}
+    return {name: (min(ratios), max(ratios)) for name, each in signed.items() if (ratios := [a / b for a, b in each])}
 
 
 def _is_right(pair: tuple[Any, Any, float, float]) -> bool:

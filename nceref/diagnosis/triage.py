@@ -99,7 +99,7 @@ class CoarseFormat:
 # 0.0035 to 0.024.
 COARSER = (
     CoarseFormat("float32-fallback", "float32", "float32", ("float64",), 0.006, 0.3),
-    CoarseFormat("tf32-fallback", "TF32", "float16", ("float64", "float32"), 0.004, 0.015),
+    CoarseFormat("tf32-fallback", "TF32 or float16", "float16", ("float64", "float32"), 0.004, 0.015),
     CoarseFormat("half-fallback", "bfloat16", "bfloat16", ("float64", "float32"), 0.003, 0.3),
 )
 """From fine to coarse."""
@@ -128,7 +128,7 @@ def _coarse(observations: Sequence[Observation], calls: FreshCalls) -> tuple[Dia
                 return ()
             cases = (
                 f"beyond the {dtype} bound on {out_of(len(failing), len(observations), 'case')}, within the"
-                f" {coarse.words} bound on all of them (at most {residual:.2g} of it)"
+                f" {coarse.bounds} bound on all of them (at most {residual:.2g} of it)"
             )
             return (diagnosis(coarse.id, DiagnosisPart(f"your errors are those of {coarse.words}", cases, "computes")),)
     return ()

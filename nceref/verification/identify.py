@@ -177,6 +177,9 @@ def page_of(target: Any, tried: tuple[Candidate, ...], command: str = "") -> Pag
     named = named_like(called.rpartition(":")[2], [candidate.loss for candidate in tried[SHOWN:]])
     # The loss that it is named after is shown however much it differs.
     shown = (*tried[:SHOWN], *(candidate for candidate in tried[SHOWN:] if candidate.loss == named))
+    meant = named_like(called.rpartition(":")[2], list(all_losses()))
+    if meant and any(c.report.ok for c in tried) and not any(c.loss == meant for c in tried if c.report.ok):
+        page.print(f"its name says {meant}, which it is not: --loss {meant} says what differs")
     label = max(len(c.loss) for c in shown)
     page.grid([(c.loss, _summary(c, c is tried[0])) for c in shown], label, styles=("bold", ""), indent=GAP)
     if len(tried) > len(shown):

@@ -34,6 +34,12 @@ def project(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("in_this_process")
+def test_a_loss_that_its_name_does_not_say_is_pointed_out(run, project):
+    (project / "losses.py").write_text(INFO_NCE.replace("info_nce", "clip_loss"))
+    assert run("init", "losses")[1].endswith("\n  clip_loss  info_nce: value-only; its name says clip\n")
+
+
+@pytest.mark.usefixtures("in_this_process")
 def test_a_manifest_is_written_that_verify_reads_and_is_not_replaced_by_itself(run, project):
     status, out, err = run("init", "losses")
     assert (status, err) == (0, "wrote nceref.toml\n")

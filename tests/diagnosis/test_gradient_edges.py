@@ -40,6 +40,18 @@ def maximum_subtracted(queries, keys, temperature, **_):
     return np.mean(entropy(logits, lambda x: log_sum_exp(x, below=lambda top: top)))
 
 
+def maximum_added(queries, keys, temperature, **_):
+    logits = unit(queries) @ unit(keys).T / temperature
+    return np.mean(entropy(logits, lambda x: log_sum_exp(x, above=lambda top: top)))
+
+
+def one_transpose_missing(image, text, logit_scale, **_):
+    """The gradient of the texts is that of the images with the other rows."""
+    x, y = unit(image), unit(text)
+    s = recorded(detached(x) @ detached(y).T, [(x, lambda g: g @ detached(y)), (y, lambda g: g @ detached(x))])
+    return (np.mean(entropy(logit_scale * s)) + np.mean(entropy(logit_scale * s.T))) / 2
+
+
 def of_self_kept(z1, z2, temperature, **_):
     """The value is right, and backward is that of a loss with the anchor among its candidates."""
     z = np.concatenate([unit(z1), unit(z2)])
@@ -113,6 +125,14 @@ PROGRAMS = {
     "a maximum": (
         ("info_nce", maximum_subtracted),
         "gradient-parts-scaled", "through the maximum that is subtracted, and not through the same maximum",
+    ),
+    "a maximum once more": (
+        ("info_nce", maximum_added),
+        "gradient-parts-scaled", "through the maximum that is added again, and not through the same maximum",
+    ),
+    "a transpose in both directions": (
+        ("clip", one_transpose_missing),
+        "gradient-parts-scaled", "the gradient of text is taken with G for G^T, or G^T for G",
     ),
     "a normalization": (
         views(change=straight),

@@ -68,6 +68,8 @@ def overflowing(queries, keys, temperature):
         (lambda queries, keys, temperature: right(queries, keys, real(temperature)),
          "the gradient of queries and keys is right; the temperature never learns: its gradient is 0", "the same"),
         (lambda queries, keys, temperature: right(queries, keys, temperature) + 0.1 * (temperature - real(temperature)),
+         "the gradient of temperature has the right sign and is ", "the same"),
+        (lambda queries, keys, temperature: right(queries, keys, np.conj(temperature)),
          "the gradient of temperature is wrong, so that it learns something else", "the same"),
         (lambda queries, keys, temperature: right(queries, keys, temperature) * (1 + 0.0003),
          "the gradient is off by 0.03 %", "1 times"),
@@ -79,8 +81,8 @@ def overflowing(queries, keys, temperature):
         (overflowing, "training is the same on such inputs; on ", "the temperature"),
     ],
     ids=["factor", "percent", "sign", "offset", "no gradient", "small", "lengths", "optimum", "detached", "cold",
-         "temperature detached", "temperature wrong", "same length", "sign and offset", "saddle",
-         "epsilon", "overflow"],
+         "temperature detached", "temperature moved", "temperature reversed", "same length", "sign and offset",
+         "saddle", "epsilon", "overflow"],
 )  # fmt: skip
 def test_the_effect_on_training(target, words, missing):
     sentence = of(target).sentence

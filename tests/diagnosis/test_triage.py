@@ -60,6 +60,17 @@ def test_half_precision_is_told_from_products_in_ten_bits():
     assert first(altered("nt_xent", products, dtype="float32")).id == "tf32-fallback"
 
 
+def test_float16_is_not_called_tf32_alone():
+    def in_float16(probe, value, grads):
+        rows = {n: x / np.linalg.norm(x, axis=1, keepdims=True) for n, x in probe.inputs.items() if n in ("z1", "z2")}
+        short = {n: rounded(x, "float16") for n, x in rows.items()}
+        return LossFunction(probe.loss)(**{**probe.inputs, **short, "normalize": "none"}), {}
+
+    found = first(altered("nt_xent", in_float16))
+    assert found.sentence.startswith("your errors are those of TF32 or float16, beyond the float64 bound on ")
+    assert "within the float16 bound on all of them" in found.sentence
+
+
 def test_a_small_constant_is_not_called_rounding():
     found = diagnose(altered("nt_xent", lambda probe, value, grads: (value + 1e-9, grads)))
     assert [one.id for one in found] == ["offset-constant"]

@@ -117,6 +117,13 @@ def test_a_pair_that_is_no_value_with_gradients_is_called_for_its_first_part():
     assert identify.record(found[0])["call"] == "f(queries, keys, tau=temperature)[0]"
 
 
+@pytest.mark.usefixtures("few_losses")
+def test_a_loss_that_its_name_does_not_say_is_pointed_out():
+    page = identify.page_of("my.py:clip_loss", identify.candidates(plain.info_nce)).text()
+    assert "its name says clip, which it is not: --loss clip says what differs" in page
+    assert "its name" not in identify.page_of("my.py:info_nce", identify.candidates(plain.info_nce)).text()
+
+
 STACKED = "f(np.stack([queries, keys], 1), temperature=temperature)"
 
 

@@ -352,12 +352,19 @@ def clamped(similarities: Array, deviations: Deviations) -> Array:
 
 
 def similarities(
-    anchors: Array, candidates: Array, deviations: Deviations, positives: Array, same_view: Array = None, part: str = ""
+    anchors: Array,
+    candidates: Array,
+    deviations: Deviations,
+    positives: Array,
+    same_view: Array = None,
+    part: str = "",
+    inputs: tuple[str, str] = ("", ""),
 ) -> Array:
     """Inner products, (n, m), whose gradient goes to the anchors and to the candidates.
 
     `positives`, `same_view`: which pairs are positive, and which are of one view. `part`: of the loss that they are
-    for, ``denominator`` or ``numerator``; empty for the whole.
+    for, ``denominator`` or ``numerator``; empty for the whole. `inputs`: the names of both, where another direction has
+    them in turn.
     """
     anchors, candidates = (
         edge(rows, f"the rows as {role}", part and f"the rows as {role} in the {part}")
@@ -383,7 +390,11 @@ def similarities(
         ways[role] = way
     if s.shape[0] == s.shape[1]:
         turned = recorded(s.value, [(candidates, lambda g: g @ detached(anchors))])
-        ways["rows of"] = stage(ways["rows of"], turned, "the transpose by the candidates")
+        ways["rows of"] = stage(ways["rows of"], turned, "the transpose by the candidates", *_transposes(inputs[1]))
         turned = recorded(s.value, [(anchors, lambda g: g.T @ detached(candidates))])
-        ways["anchors of"] = stage(ways["anchors of"], turned, "the transpose by the anchors")
+        ways["anchors of"] = stage(ways["anchors of"], turned, "the transpose by the anchors", *_transposes(inputs[0]))
     return edge(joined(*ways.values()), "the similarities")
+
+
+def _transposes(name: str) -> tuple[str, ...]:
+    return (f"the transpose for {name}",) if name else ()

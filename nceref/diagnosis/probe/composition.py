@@ -73,8 +73,8 @@ def lines(made: Sequence[Stage], choice: Replacement) -> Lines:
 
 def _with_constant(text: str, constant: Expression) -> str:
     """A way with its constant; a negative term is subtracted, and what a number leaves of 1 is a number."""
-    if "{c}/T" in text:
-        text = text.replace("{c}/T", "{c}")
+    if "{c}/T larger" in text:
+        text = text.replace("{c}/T larger", "{c} larger")
         constant = tuple(Product(term.number, joined(term.factors, (("T", -1.0),))) for term in constant)
     number, one_term = written(constant), len(constant) == 1
     if one_term and number.startswith("-"):

@@ -299,7 +299,7 @@ _ADVICE = {
     " a norm, or a norm too many.",
     "gradient-parts-scaled": "Look for a term that is added twice or stopped, or a weight that one of the two sums"
     " has.",
-    "tf32-fallback": "Set jax_default_matmul_precision='highest'.",
+    "tf32-fallback": "Set jax_default_matmul_precision='highest'; on a CPU, look for a cast to float16.",
 }
 FRAMEWORK = Framework(
     "jax",

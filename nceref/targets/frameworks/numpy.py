@@ -200,7 +200,7 @@ _ADVICE = {
     " has.",
     "outer-factor-constant": "Find the factor, such as 2 or 1/N.",
     "gradient-constant-factor": "Look for a factor, such as 2 or 1/N, that value and gradient do not share.",
-    "tf32-fallback": "Take products in the format of the run.",
+    "tf32-fallback": "Take products in the format of the run: look for a cast to float16.",
     "not-repeatable": "Look for random numbers, or a state that calls leave behind.",
 }
 FRAMEWORK = Framework(

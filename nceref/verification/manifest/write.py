@@ -231,4 +231,4 @@ def _row(target: RecognizedTarget) -> tuple[str, str]:
     assert report is not None
     loss = ", ".join([target.loss, *(f"{n} = {_value(x)}" for n, x in _settings(target).items())])
     outcome = report.verdict if report.ok else f"{report.verdict}, {what_differs(report)}"
-    return target.callable.name, f"{loss}: {outcome}"
+    return target.callable.name, f"{loss}: {outcome}{f'; its name says {target.meant}' * bool(target.meant)}"

@@ -51,7 +51,7 @@ def _one_way(rows, columns, inputs, names, deviations):
     )
     n = len(anchors)
     positives = np.eye(n)[(np.arange(n) + deviations.get("labels-shifted", 0)) % n]
-    similar = partial(similarities, anchors, keys, deviations, positives)
+    similar = partial(similarities, anchors, keys, deviations, positives, inputs=(rows[1], columns[1]))
     logits, numerator = tempered(similar, positives, inputs, deviations)
     nobody, everyone = np.zeros((n, n), dtype=bool), np.ones((n, n), dtype=bool)
     return DenseBatch(
