@@ -314,8 +314,9 @@ _LISTED = (
                kind="softmax",
                settings=(1, -1), describe=lambda v: f"by {v:+d}",
                threads=("lightly-ai/lightly#1176", "lightly-ai/lightly#1177")),
-    Convention("views-interleaved", "positives", "positives as if the two views were interleaved row by row",
-               "Build masks for the order in which the views were concatenated.", kind="views",
+    Convention("views-interleaved", "positives", "the two views in one order and their positives in another",
+               "Build rows and positives in one order: of [z1; z2], the partner of row i is i + N (mod 2N).",
+               kind="views", settings=("positives interleaved", "rows interleaved"),
                threads=("Spijkervet/SimCLR#30", "Spijkervet/SimCLR#37", "UKPLab/sentence-transformers#3453")),
     Convention("anchor-as-positive", "positives", "each anchor as its own positive",
                "Let the label of each row be the place of its other view: (arange(2N) + N) % 2N for [z1; z2], not"

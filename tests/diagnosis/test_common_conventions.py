@@ -9,6 +9,7 @@ from mutants.bug import stop as real
 from nceref import get_loss
 from nceref.cases.corpus.corpus import corpus
 from nceref.cases.records import Observation, Outcome
+from nceref.diagnosis.dense import forms
 from nceref.diagnosis.search import explanations
 
 
@@ -138,3 +139,34 @@ def test_rows_of_exchanged_directions_have_no_explanation():
         return value[::-1], grads
 
     assert explanations(clip_without_a_mean(target)) == ()
+
+
+def in_turn(z1, z2, temperature):
+    """Rows are z1_0, z2_0, z1_1, ..., and the partner of row i is taken at i + N."""
+    z = unit(np.stack([z1, z2], axis=1).reshape(2 * len(z1), -1))
+    n = len(z)
+    logits = np.where(np.eye(n, dtype=bool), -np.inf, z @ z.T / temperature)
+    return np.mean(logsumexp(logits) - logits[np.arange(n), (np.arange(n) + n // 2) % n])
+
+
+def views_in_turn(embeddings, labels, temperature):
+    """Rows go sample by sample, and their labels view by view."""
+    n, v, _ = embeddings.shape
+    z = unit(embeddings.reshape(n * v, -1))
+    names = np.tile(labels, v)
+    own = np.eye(n * v, dtype=bool)
+    logits = np.where(own, -np.inf, z @ z.T / temperature)
+    positives = (names[:, None] == names) & ~own
+    log_p = np.where(positives, logits - logsumexp(logits)[:, None], 0.0)
+    return np.mean(-np.sum(log_p, axis=1) / np.sum(positives, axis=1))
+
+
+def test_rows_that_go_sample_by_sample_beside_positives_that_do_not_are_named():
+    found = first(in_turn, "nt_xent")
+    assert [(o.id, o.value) for o in found.options] == [("views-interleaved", "rows interleaved")]
+    embeddings, labels = np.random.default_rng(0).standard_normal((4, 3, 5)), np.array([0, 1, 0, 2])
+    loss = get_loss("supcon_out").declaration
+    usual = {p.name: getattr(p, "default", None) for p in loss.parameters}
+    given = {**usual, "embeddings": embeddings, "labels": labels, "temperature": 0.3, "views": True}
+    rows = forms.evaluated(forms.form_of(loss), given, {"views-interleaved": "rows interleaved"})
+    assert np.mean(rows.values) == pytest.approx(views_in_turn(embeddings, labels, 0.3))

@@ -80,7 +80,10 @@ def _names(inputs):
 def _positives(inputs, deviations, n, v, m):
     """Weight of every pair of rows, itself included; which are of the queue, and of the anchor's view; classes."""
     place = np.arange(n * v)
-    sample = place // v if "views-interleaved" in deviations else place % n
+    sample = {
+        "positives interleaved": place // v,
+        "rows interleaved": (place % n * v + place // n) % n,
+    }.get(deviations.get("views-interleaved"), place % n)
     names = sample if inputs["labels"] is None else np.asarray(inputs["labels"])[sample]
     if m > n * v:
         names = np.concatenate([names, inputs["queue_labels"]])

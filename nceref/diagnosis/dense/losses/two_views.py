@@ -33,8 +33,7 @@ def _views(inputs, deviations):
         for what in ("anchors", "candidates")
     )
     rows = np.arange(2 * n)
-    # Interleaved, rows 0 and 1, 2 and 3, ... are taken for views of one sample.
-    partner = rows ^ 1 if "views-interleaved" in deviations else (rows + n) % (2 * n)
+    partner = _partner(rows, n, deviations.get("views-interleaved"))
     partner = rows if "anchor-as-positive" in deviations else (partner + deviations.get("labels-shifted", 0)) % (2 * n)
     positives, own = (rows == partner[:, None]).astype(float), np.eye(2 * n, dtype=bool)
     view = (rows[:, None] < n) == (rows < n)
@@ -44,6 +43,18 @@ def _views(inputs, deviations):
         logits, numerator, ~own, positives, own, same_view=view, temperature=temperature(inputs, deviations), samples=n,
         inputs=inputs, rows=_NAMES, anchors=rows, against=rows, labels=rows % n, kinds=rows % n,
     )  # fmt: skip
+
+
+def _partner(rows, n, interleaved):
+    """The place of the other view of each row; with rows or positives interleaved, of what is taken for it."""
+    if interleaved == "positives interleaved":
+        return rows ^ 1
+    partner = (rows + n) % (2 * n)
+    if interleaved is None:
+        return partner
+    # The places of z1_0, z2_0, z1_1, z2_1, ...: these are the rows.
+    places = rows % 2 * n + rows // 2
+    return places[partner][np.argsort(places)]
 
 
 def _with_positive(inputs, deviations):

@@ -153,9 +153,9 @@ _JOINT: tuple[tuple[str, Callable[[Any], Any]], ...] = (
     ("each column over all inputs divided by its length instead", lambda x: unit(x, 0)),
     ("over the length of all inputs together instead", lambda x: unit(x, None)),
     ("columns over all inputs with mean 0 and variance 1 first", lambda x: unit(_standard(x, 0))),
-    ("stacked as first, second, first, second, ...",
+    ("a row of the first input, then one of the second, in turn",
      lambda x: unit(x).reshape(2, -1, x.shape[1]).swapaxes(0, 1).reshape(x.shape)),
-    ("stacked, and taken apart as every second row", lambda x: unit(np.concatenate([x[::2], x[1::2]]))),
+    ("even rows of all inputs before the odd ones", lambda x: unit(np.concatenate([x[::2], x[1::2]]))),
 )  # fmt: skip
 
 
