@@ -524,7 +524,8 @@ _LISTED = (
     Convention("gradient-of-a-variant", "gradient-factor", "the gradient of another loss than the value",
                "Derive the gradient from the formula of the value."),
     Convention("value-right-gradient-wrong", "gradient-factor", "a gradient of something else",
-               "The value does not show it: --repro FILE writes the smallest failing case with the gradients of both."),
+               "The value does not show it: --repro FILE writes the smallest failing case, with your gradient beside"
+               " that of the reference."),
     # Arithmetic.
     Convention("float32-fallback", "arithmetic", "arithmetic in float32", "Do not cast to float32 inside."),
     Convention("tf32-fallback", "arithmetic", "products in TF32 or float16 (10 bits)",
