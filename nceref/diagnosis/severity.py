@@ -228,7 +228,8 @@ class Severity:
     def _elsewhere(self) -> Iterator[str]:
         wrong, lost = self.elsewhere
         # Where it is wrong on these inputs too, that was said.
-        if wrong and ("gradient" in self.right or ("wrong" in self.arrays.values() and self._is_unseen())):
+        said = self.along_rows > _UNSEEN or not self._is_unseen()
+        if wrong and ("gradient" in self.right or ("wrong" in self.arrays.values() and not said)):
             yield f"on {counted(wrong, 'tested case')} the gradient is wrong"
         if lost and not (self.not_finite[0] or self.gradients_lost or "lost" in self.scalars.values()):
             yield (
