@@ -73,8 +73,9 @@ def _without_reference(outcome: Outcome) -> str:
     finite = bool(np.all(np.isfinite(value)))
     # Beside a value that is no number, a gradient that is none says nothing more.
     steep = f", with a gradient of {', '.join(bad)} that is not finite" if bad and finite else ""
-    number = f"{float(value):.6g}".replace("nan", "NaN") if value.ndim == 0 else "rows"
-    return f"returns {number}{f' that are {_kind(value)}' if value.ndim and not finite else steep}"
+    if value.ndim == 0:
+        return f"returns {f'{float(value):.6g}'.replace('nan', 'NaN')}{steep}"
+    return f"returns rows{steep if finite else f', some of them {_kind(value)}'}"
 
 
 def _grads(probe: Probe, outcome: Outcome) -> Iterator[Result]:

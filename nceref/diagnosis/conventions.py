@@ -96,6 +96,9 @@ def _range(ends: Any) -> str:
     return f"{ends[0]:g} to {ends[1]:.6g}" if isinstance(ends, tuple) else f"ceiling {ends:g}"
 
 
+_BOTH_DIRECTIONS = "Average both directions: a softmax over the rows of the logits, and one over their columns."
+
+
 _LISTED = (
     # What becomes of the rows before they meet.
     Convention("rows-not-normalized", "normalization", "rows that are not scaled to length 1",
@@ -296,10 +299,10 @@ _LISTED = (
                "Concatenate the logits of the centers."),
     # Which way.
     Convention("one-direction-only", "direction", "the first direction only",
-               "Average both directions: a softmax over the rows of the logits, and one over their columns.",
+               _BOTH_DIRECTIONS,
                threads=("tensorflow/similarity#258", "pytorch/pytorch#195380")),
     Convention("other-direction-only", "direction", "the second direction only",
-               "Average both directions: a softmax over the rows of the logits, and one over their columns."),
+               _BOTH_DIRECTIONS),
     Convention("directions-summed", "direction", "both directions added up, not averaged", "Divide by 2.",
                threads=("Spijkervet/SimCLR#18",)),
     Convention("positive-counted-once", "direction", "the positive once in a denominator that has it from both sides",

@@ -336,12 +336,17 @@ def severity(observations: Sequence[Observation], calls: FreshCalls) -> Severity
 
 def _kinds(seen: Sequence[Observation], is_meant: Callable[[str], bool]) -> dict[str, str]:
     """The kind of each input's gradient over all of these."""
+    return {name: _kind(each) for name, each in _gradients_of(seen, is_meant).items()}
+
+
+def _gradients_of(seen: Sequence[Observation], is_meant: Callable[[str], bool]) -> dict[str, list[Gap]]:
+    """The gradients by some of the inputs on all of these, by name."""
     by_name: dict[str, list[Gap]] = {}
     for o in seen:
         for name, gap in gaps(o).items():
             if name != VALUE and is_meant(name):
                 by_name.setdefault(name, []).append(gap)
-    return {name: _kind(each) for name, each in by_name.items()}
+    return by_name
 
 
 def _kind(each: Sequence[Gap]) -> str:
@@ -354,13 +359,13 @@ def _kind(each: Sequence[Gap]) -> str:
 
 def _multiples(seen: Sequence[Observation]) -> dict[str, tuple[float, float]]:
     """Gradients of scalars as multiples of the right ones, of those that have the right sign on all of these."""
-    pairs: dict[str, list[tuple[float, float]]] = {}
-    for o in seen:
-        for name, gap in gaps(o).items():
-            if name != VALUE and name not in _arrays(o) and gap.want.size == 1:
-                pairs.setdefault(name, []).append((float(np.sum(gap.got)), float(np.sum(gap.want))))
-    signed = {name: each for name, each in pairs.items() if all(got * want > 0 for got, want in each)}
-    return {name: (min(ratios), max(ratios)) for name, each in signed.items() if (ratios := [a / b for a, b in each])}
+    out = {}
+    for name, each in _gradients_of(seen, lambda name: name not in _arrays(seen[0])).items():
+        pairs = [(float(np.sum(gap.got)), float(np.sum(gap.want))) for gap in each if gap.want.size == 1]
+        if len(pairs) == len(each) and all(got * want > 0 for got, want in pairs):
+            ratios = [got / want for got, want in pairs]
+            out[name] = min(ratios), max(ratios)
+    return out
 
 
 def _is_right(pair: tuple[Any, Any, float, float]) -> bool:

@@ -275,7 +275,7 @@ def _as_it_is(request: Request, failing: TargetRun, count: int) -> tuple[Diagnos
 
 
 def _beside_an_old_program(request: Request, failing: TargetRun, of_the_loss: _Diagnose) -> tuple[Diagnosis, ...]:
-    """What a target is relative to an older program, or where nothing says that, relative to the loss."""
+    """The explanations of a target beside an older program, or where nothing says that, beside the loss."""
     assert request.old is not None
     by_old = explained_by_old(failing.observations, request.old.name)
     if by_old and by_old[0].lead.role == "computes":
@@ -289,7 +289,7 @@ def _beside_an_old_program(request: Request, failing: TargetRun, of_the_loss: _D
 def _beside_what_is_meant(
     request: Request, failing: TargetRun, of_the_loss: _Diagnose, of_what_is_meant: _Diagnose
 ) -> tuple[Diagnosis, ...]:
-    """What a target has that is not meant, or lacks of what is."""
+    """The explanations of what a target has that is not meant, or lacks of what is."""
     meant = {text.partition("=")[0] for text in request.intended.values()}
     # Numbers that are not finite are all that is left beside what is meant.
     if all(gap.right for o in usable(failing.observations) for gap in gaps(o).values() if gap.finite):

@@ -21,6 +21,7 @@ from nceref.verification.loss_search import (
     Candidate,
     LossSearch,
     is_named,
+    misnamed,
     named_like,
     process_of,
     why_not,
@@ -174,11 +175,11 @@ def page_of(target: Any, tried: tuple[Candidate, ...], command: str = "") -> Pag
     if words := tried[0].report.environment.get("containment"):
         page.print(words, style="dim")
     called = target if isinstance(target, str) else getattr(target, "__name__", type(target).__name__)
-    named = named_like(called.rpartition(":")[2], [candidate.loss for candidate in tried[SHOWN:]])
+    name, exact = called.rpartition(":")[2], [c.loss for c in tried if c.report.ok]
+    named = named_like(name, [candidate.loss for candidate in tried[SHOWN:]])
     # The loss that it is named after is shown however much it differs.
     shown = (*tried[:SHOWN], *(candidate for candidate in tried[SHOWN:] if candidate.loss == named))
-    meant = named_like(called.rpartition(":")[2], list(all_losses()))
-    if meant and any(c.report.ok for c in tried) and not any(c.loss == meant for c in tried if c.report.ok):
+    if exact and (meant := misnamed(name, list(all_losses()), exact)):
         page.print(f"its name says {meant}, which it is not: --loss {meant} says what differs")
     label = max(len(c.loss) for c in shown)
     page.grid([(c.loss, _summary(c, c is tried[0])) for c in shown], label, styles=("bold", ""), indent=GAP)

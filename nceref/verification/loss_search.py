@@ -287,6 +287,12 @@ def is_named_after(name: str, loss: str) -> bool:
     return not {*map(letters, (loss, *released))}.isdisjoint("".join(words[i:j]) for i in places for j in places)
 
 
+def misnamed(name: str, losses: Sequence[str], own: Sequence[str]) -> str:
+    """The one of some losses that a target is named after, where it is none of its own; or empty."""
+    named = named_like(name, losses)
+    return "" if named in own else named
+
+
 def named_like(name: str, losses: Sequence[str]) -> str:
     """The loss with the longest name that is part of another name, or empty.
 

@@ -24,14 +24,14 @@ def number(c: float) -> Expression:
 
 ONE = number(1.0)
 INTEGERS = tuple(number(float(c)) for c in (*range(1, 11), 16, 32, 64, 128))
-_TENTHS = (0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 1.5, 2.0, 3.0, 4.0, 5.0, 10.0)
-_USUAL = tuple(map(number, _TENTHS))
+_NUMBERS = (0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 1.5, 2.0, 3.0, 4.0, 5.0, 10.0)
+_USUAL = tuple(map(number, _NUMBERS))
 """Numbers that a constant is tried as where other stages are changed too."""
 _TEMPERATURES: tuple[Expression, ...] = tuple((Product(1.0, (("T", power),)),) for power in (1, -1))
 """What it is tried as beside them where the loss has a temperature."""
 _USUAL_EPSILONS = tuple(map(number, (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)))
 """Numbers beside these where a constant is added or is the least that is left."""
-_SMALLER = tuple(number(-c) for c in _TENTHS)
+_SMALLER = tuple(number(-c) for c in _NUMBERS)
 _IS_SHIFT = re.compile(r"\{c\}(/T)? larger")
 _IS_EPSILON = re.compile(r"\+ \{c\}(?=$|[,)])|, \{c\}\)")
 _SIMPLE = (0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 10.0)
@@ -346,6 +346,16 @@ class TargetCall:
                 return k + 1
         return 1
 
+    def usual(self, way: Way) -> Sequence[Expression]:
+        """Constants that are tried of a way beside other changes: 1 where it has none."""
+        if way.constant != REAL:
+            return _integers(way)
+        if _IS_EPSILON.search(way.text):
+            return (*_USUAL_EPSILONS, *_USUAL)
+        # What is larger may be smaller.
+        shifts = _SMALLER if _IS_SHIFT.search(way.text) else ()
+        return (*_USUAL, *shifts, *(_TEMPERATURES if "T" in self.symbols else ()))
+
     def forget(self, choice: Choice, c: Expression) -> None:
         """Drop what was kept of a choice."""
         self._kept.pop(self._items(choice, c), None)
@@ -412,17 +422,6 @@ def _linear(stages: Sequence[Stage]) -> tuple[Chosen, ...]:
 def _integers(way: Way) -> Sequence[Expression]:
     """Numbers that are tried as the constant of a way: 1 where it has none, nothing where it is solved for."""
     return {INTEGER: INTEGERS, REAL: ()}.get(way.constant, (ONE,))
-
-
-def _usual(way: Way, symbols: Mapping[str, float]) -> Sequence[Expression]:
-    """Constants that are tried of a way beside other changes: 1 where it has none. `symbols`: of a call."""
-    if way.constant != REAL:
-        return _integers(way)
-    if _IS_EPSILON.search(way.text):
-        return (*_USUAL_EPSILONS, *_USUAL)
-    # What is larger may be smaller.
-    shifts = _SMALLER if _IS_SHIFT.search(way.text) else ()
-    return (*_USUAL, *shifts, *(_TEMPERATURES if "T" in symbols else ()))
 
 
 def _shapes(batch: DenseBatch, stages: Sequence[Stage]) -> tuple[Any, ...]:
@@ -601,11 +600,8 @@ def _solver(call: TargetCall, choice: Choice) -> Solver:
 def several_changes(calls: Sequence[TargetCall], most: float) -> Iterator[Replacement]:
     """Two or three stages done otherwise, at most one of them with a constant, a usual number; after `one_change`."""
     stages = calls[0].stages
-    tried = (
-        len(_linear(stages))
-        * sum(len(_usual(way, calls[0].symbols)) for stage in stages for _, way in stage.alone) ** 2
-        / 2
-    )
+    constants = sum(len(calls[0].usual(way)) for stage in stages for _, way in stage.alone)
+    tried = len(_linear(stages)) * constants**2 / 2
     # One of so many combinations may fit calls that say little.
     if sum(b.bits for b in calls) < log2(tried + 1) + SURPRISE:
         return
@@ -614,7 +610,7 @@ def several_changes(calls: Sequence[TargetCall], most: float) -> Iterator[Replac
             b.before({}, keep=True)
         # One way with all that the last stage makes of it, before two ways with all that it makes of them.
         for k in reversed(range(len(stages) - 1)):
-            ways = [(n, c) for n, way in stages[k].alone if n for c in _usual(way, calls[0].symbols)]
+            ways = [(n, c) for n, way in stages[k].alone if n for c in calls[0].usual(way)]
             for n, c, lasts in _lasts(calls[0], {}, k, ways, calls[0].rows(k, ways), bent=True):
                 yield from _fitting(calls, {k: n}, [last for last in lasts if last[0]], c)
         yield from _pairs(calls, most)
@@ -680,7 +676,7 @@ def _different(calls: Sequence[TargetCall]) -> dict[int, list[Chosen]]:
         seen = set()
         # What is said shortest, but the reference before all.
         for n, way in sorted(stage.alone, key=lambda one: (one[0] > 0, bool(one[1].constant), len(one[1].text))):
-            for c in _usual(way, calls[0].symbols) if way.plain and way.constant != INTEGER else ():
+            for c in calls[0].usual(way) if way.plain and way.constant != INTEGER else ():
                 try:
                     numbers = [x for b in few for x in b.after(k, n, c)]
                 except _REFUSED:
@@ -714,11 +710,8 @@ def _lasts(
     last, linear = call.stages[-1], _linear(call.stages)
     # Weights of rows may depend on who is a positive.
     together = linear and call.stages[k].name != "positives"
-    curved: list[Chosen] = []
-    if bent or not linear:
-        ways_of_last = ((n, way) for n, way in last.alone if not way.linear)
-        usual = {n: _usual(way, call.symbols) if together else _integers(way) for n, way in ways_of_last}
-        curved = [(n, c) for n, constants in usual.items() for c in constants]
+    usual = call.usual if together else _integers
+    curved = [(n, c) for n, way in last.alone if not way.linear for c in usual(way)] if bent or not linear else []
     ends = [*linear, *curved]
     has = any(call.stages[other].ways[n].constant for other, n in choice.items())
 

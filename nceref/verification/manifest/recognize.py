@@ -23,6 +23,7 @@ from nceref.verification.loss_search import (
     has_ended,
     is_named_after,
     line,
+    misnamed,
     named_like,
     search_of,
     why_not,
@@ -74,8 +75,7 @@ class RecognizedTarget:
     @property
     def meant(self) -> str:
         """The loss that it is named after, where it is another one; or empty."""
-        meant = named_like(self.callable.name, list(all_losses()))
-        return meant if meant not in (self.loss, *self.also) else ""
+        return misnamed(self.callable.name, list(all_losses()), (self.loss, *self.also))
 
 
 def recognize(target: PublicCallable, child: Any, **options: Any) -> RecognizedTarget:

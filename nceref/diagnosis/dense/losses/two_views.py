@@ -49,12 +49,11 @@ def _partner(rows, n, interleaved):
     """The place of the other view of each row; with rows or positives interleaved, of what is taken for it."""
     if interleaved == "positives interleaved":
         return rows ^ 1
-    partner = (rows + n) % (2 * n)
     if interleaved is None:
-        return partner
-    # The places of z1_0, z2_0, z1_1, z2_1, ...: these are the rows.
-    places = rows % 2 * n + rows // 2
-    return places[partner][np.argsort(places)]
+        return (rows + n) % (2 * n)
+    # From the place of a row in z1_0, z2_0, z1_1, z2_1, ... to that of its partner there, and back.
+    other = (rows % n * 2 + rows // n + n) % (2 * n)
+    return other % 2 * n + other // 2
 
 
 def _with_positive(inputs, deviations):
