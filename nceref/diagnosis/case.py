@@ -11,7 +11,7 @@ import numpy as np
 from nceref.cases.records import Observation, Probe
 from nceref.diagnosis.conventions import CONVENTIONS
 from nceref.diagnosis.dense.batch import DenseRows
-from nceref.diagnosis.dense.forms import evaluated, form_of, prepared, substituted
+from nceref.diagnosis.dense.forms import FORMULA, evaluated, form_of, prepared, substituted
 from nceref.diagnosis.dense.stages import reduced
 from nceref.diagnosis.dense.temperatures import temperature
 from nceref.diagnosis.options import Option
@@ -50,7 +50,7 @@ class Variants:
     arranged: dict[_Structure, Any] = field(default_factory=dict)
     rows: dict[_Structure, DenseRows] = field(default_factory=dict)
     answers: dict[_Structure, tuple[Array, Array]] = field(default_factory=dict)
-    gradients: dict[_Structure, dict[str, Array]] = field(default_factory=dict)
+    gradients: dict[_Structure, tuple[dict[str, Array], ...]] = field(default_factory=dict)
     on_grids: dict[tuple[_Structure, _Structure], Array] = field(default_factory=dict)
 
 
@@ -109,7 +109,9 @@ class CaseAnalysis:
 
     def rows(self, structure: tuple[Option, ...]) -> DenseRows:
         """Row losses under a structure: options in the order of the closed list."""
-        if structure not in self.variants.rows:
+        if structure not in self.variants.rows and any(o.id == FORMULA for o in structure):
+            self.variants.rows[structure] = self.rows_once(structure)
+        elif structure not in self.variants.rows:
             early = tuple(o for o in structure if o.axis in EARLY or o.id in _EARLY_TOO)
             deviations = {o.id: o.value for o in structure}
             with np.errstate(all="ignore"):
@@ -146,7 +148,7 @@ class CaseAnalysis:
         own = 16 * self.unit * (1 + rows.size) * max(1.0, spread) * (1 + rows.noise)
         # One direction has fewer rows than two; it fits nothing then.
         bound = self.bound if np.shape(value) == np.shape(self.bound) else np.max(self.bound, initial=0.0)
-        allowed = growth * bound + own
+        allowed = growth * bound + own + rows.error
         return allowed if np.shape(allowed) == np.shape(value) else np.broadcast_to(allowed, np.shape(value))
 
     @cached_property

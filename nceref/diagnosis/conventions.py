@@ -682,7 +682,7 @@ _LISTED = (
     # Where nothing on this list fits.
     Convention("wrong-loss", "unknown", "another loss of the family", "Pass that loss's name, or use its formula."),
     Convention("as-the-reference", "unknown", "nothing different", "Leave out --set, or do what it states."),
-    Convention("measured-formula", "unknown", "a formula that was measured by calling the target",
+    Convention("measured-formula", "unknown", "another formula",
                "Write the reference's terms in the place of those that are marked."),
     Convention("unexplained", "unknown", "something that is not on this list",
                "Look at the smallest failing input: --repro FILE writes it as a script. `nceref verify`"

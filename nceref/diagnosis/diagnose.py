@@ -11,6 +11,7 @@ from nceref.cases.records import Diagnosis, DiagnosisPart, Observation, Outcome,
 from nceref.diagnosis.advice import fix_of
 from nceref.diagnosis.case import CaseAnalysis
 from nceref.diagnosis.conventions import CONVENTIONS
+from nceref.diagnosis.dense.forms import FORMULA
 from nceref.diagnosis.departure import departure
 from nceref.diagnosis.explanation import GRADIENT_AXES, Explanation, variant_value
 from nceref.diagnosis.features import samples
@@ -59,7 +60,7 @@ def diagnose(
     if (same := _same_everywhere(answered, calls)) is not None:
         # Some conventions leave no more than that; a factor or an offset would explain any such function.
         told = [e for e in explained(answered, calls, singly=True).kept if not _MAKES_ANY & {o.axis for o in e.options}]
-        return tuple(_in_words(e, answered, (), calls) for e in told) or (same,)
+        return tuple(in_words(e, answered, (), calls) for e in told) or (same,)
     arithmetic = tuple(one for one in triage(answered, calls=calls) if is_listed(one.id.split("+")))
     # Another setting is soon tried, and says more than two conventions do.
     tried = explained(answered, calls, singly=True)
@@ -73,12 +74,12 @@ def diagnose(
     complete = [e for e in candidates if e.gradient]
     # What explains values and gradients goes before arithmetic, which is added to its sentence.
     if complete:
-        return tuple(_in_words(e, answered, arithmetic, calls) for e in complete)
+        return tuple(in_words(e, answered, arithmetic, calls) for e in complete)
     if arithmetic:
         # Beside arithmetic, what else is wrong with gradients; values that it does not explain are explained above.
         rest = [e for e in candidates if not e.value_options and arithmetic[0].id != "gradient-loses-digits"]
-        return tuple(_distinct([*arithmetic, *(_in_words(e, answered, (), calls) for e in rest)]))[:MOST]
-    part = tuple(_in_words(e, answered, (), calls) for e in candidates) or local.found
+        return tuple(_distinct([*arithmetic, *(in_words(e, answered, (), calls) for e in rest)]))[:MOST]
+    part = tuple(in_words(e, answered, (), calls) for e in candidates) or local.found
     return part or tuple(
         _with_identities(one, identities).noting(*(f"also measured: {words}" for words in local.remarks))
         for one in departure(answered, calls)
@@ -136,7 +137,7 @@ def _with_identities(unexplained: Diagnosis, identities: Sequence[Result]) -> Di
     )
 
 
-def _in_words(
+def in_words(
     explanation: Explanation, answered: Sequence[Observation], arithmetic: Sequence[Diagnosis], calls: FreshCalls
 ) -> Diagnosis:
     """An explanation with what arithmetic does beside it."""
@@ -149,9 +150,9 @@ def _in_words(
     # What holds on a part of the cases, or beside arithmetic, cannot be stated.
     intend = "" if explanation.apart or named else options_of(explanation.options, answered)
     found = replace(diagnosis("+".join(ids), *parts, predicts=predicts), intend=intend)
-    others = [o.id for o in explanation.value_options] + [one.id for one in named]
-    own = [fix_of(id) for id in others] + [explanation.remedy]
-    return replace(found, fix=" ".join(own)) if explanation.remedy else found
+    others = [o.remedy or fix_of(o.id) for o in explanation.value_options] + [fix_of(one.id) for one in named]
+    own = " ".join([*others, explanation.remedy]).strip()
+    return replace(found, fix=own) if explanation.remedy or any(o.remedy for o in explanation.options) else found
 
 
 def _predicted(explanation: Explanation, beside: Sequence[Callable[..., bool]], seen: Sequence[Observation]) -> bool:
@@ -182,7 +183,7 @@ def _beside(
         which = "where" if beyond == nonfinite else f"on {len(beyond)} of them because"
         cases += f", {which} the loss with that has no finite value in {answered[0].probe.dtype}"
     rest = [o for o in answered if o not in beyond]
-    moved = any(o.axis in _EXPONENTS for o in explanation.options)
+    moved = any(o.axis in _EXPONENTS or o.id == FORMULA for o in explanation.options)
     causes = triage(rest, expected, causes=not moved, calls=calls)
     # A cause that covers all of them counts them as well.
     return causes, () if causes and not beyond else (DiagnosisPart("your value is NaN or infinite", cases),)

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from nceref.diagnosis.simple_numbers import recognized
+from nceref.diagnosis.tape import Variable
 
-Values = Mapping[str, float]
+Values = Mapping[str, Any]
 EXACT = 1e-7
 """Relative distance at which measured numbers are taken for equal, where they are known better than that."""
 
@@ -31,9 +32,9 @@ class Product:
     number: float
     factors: "Factors" = ()
 
-    def value(self, values: Values) -> float:
+    def value(self, values: Values) -> Any:
         """The value at these sizes and scalars."""
-        return float(self.number * math.prod(quantity(name, values) ** power for name, power in self.factors))
+        return self.number * math.prod(quantity(name, values) ** power for name, power in self.factors)
 
 
 Factors = tuple[tuple[str | Exponential, float], ...]
@@ -41,16 +42,24 @@ Expression = tuple[Product, ...]
 """A sum of terms; no term is 0."""
 
 
-def value_of(expression: Expression, values: Values) -> float:
-    """The value of an expression at these sizes and scalars."""
+def value_of(expression: Expression, values: Values) -> Any:
+    """The value of an expression at these sizes and scalars, which may be variables of a tape."""
     return sum(term.value(values) for term in expression)
 
 
-def quantity(name: str | Exponential, values: Values) -> float:
+def quantity(name: str | Exponential, values: Values) -> Any:
     """A quantity at these sizes and scalars: a symbol, one of `QUANTITIES`, or an exponential."""
     if isinstance(name, Exponential):
-        return math.exp(value_of(name.of, values))
+        return _exp(value_of(name.of, values))
     return QUANTITIES[name](values) if name in QUANTITIES else values[name]
+
+
+def _exp(x: Any) -> Any:
+    return np.exp(x) if isinstance(x, Variable) else math.exp(x)
+
+
+def _log(x: Any) -> Any:
+    return np.log(x) if isinstance(x, Variable) else math.log(x)
 
 
 def is_plain(expression: Expression) -> bool:
@@ -131,11 +140,11 @@ _SIZES: dict[str, Callable[[Values], float]] = {
     "P + 1": lambda v: v["P"] + 1, "N + M": lambda v: v["N"] + v["M"], "N + K": lambda v: v["N"] + v["K"],
 }  # fmt: skip
 _EXPONENTIALS: dict[str, Callable[[Values], float]] = {
-    "e^(1/T)": lambda v: math.exp(1 / v["T"]), "e^(-1/T)": lambda v: math.exp(-1 / v["T"]),
-    "e^t": lambda v: math.exp(v["t"]),
+    "e^(1/T)": lambda v: _exp(1 / v["T"]), "e^(-1/T)": lambda v: _exp(-1 / v["T"]),
+    "e^t": lambda v: _exp(v["t"]),
 }  # fmt: skip
 _LOGARITHMS: dict[str, Callable[[Values], float]] = {
-    f"log {name}" if " " not in name else f"log({name})": lambda v, name=name: math.log(quantity(name, v))  # type: ignore[misc]
+    f"log {name}" if " " not in name else f"log({name})": lambda v, name=name: _log(quantity(name, v))  # type: ignore[misc]
     for name in ("N", "N - 1", "2N", "2N - 1", "2N - 2", "M", "M + 1", "K", "K + 1", "C", "T", "t")
 }
 _LOGARITHMS["log(N(N - 1)/2)"] = lambda v: math.log(v["N"] * (v["N"] - 1) / 2)

@@ -10,13 +10,14 @@ import numpy as np
 from nceref.cases.judge import constants
 from nceref.diagnosis.case import FACTORS, CaseAnalysis
 from nceref.diagnosis.dense import forms
+from nceref.diagnosis.dense.forms import FORMULA
 from nceref.diagnosis.dense.temperatures import temperature
 from nceref.diagnosis.explanation import GRADIENT_AXES
 from nceref.diagnosis.expressions import Product, written
 from nceref.diagnosis.features import parts_of_rows
 from nceref.diagnosis.options import Option
 from nceref.diagnosis.simple_numbers import recognized
-from nceref.diagnosis.tape import Graph, edge
+from nceref.diagnosis.tape import TO_THE_FIRST, Graph, edge
 from nceref.engine.parameters import INVERSE_TEMPERATURES
 
 OF_VARIANT = "gradient-of-a-variant"
@@ -118,12 +119,21 @@ class GradientFit:
         """The gradient of the variant."""
         if not self.chosen:
             return np.zeros_like(one.got) if one.constant else np.asarray(one.analysis.probe.grads[one.name])
-        known = one.analysis.variants.gradients
+        return self._gradients(one.analysis)[0][one.name]
+
+    def _gradients(self, analysis: CaseAnalysis) -> tuple[dict[str, Any], ...]:
+        """The gradients of the variant by input; second, where some maxima are equal, those by the first of these."""
+        known = analysis.variants.gradients
         if self.chosen not in known:
-            graph = self.graph(one.analysis)
-            found = graph.gradients(self.factors(one.analysis, graph))
-            known[self.chosen] = dict(zip(names_of(one.analysis), found, strict=True))
-        return known[self.chosen][one.name]
+            graph = self.graph(analysis)
+            factors = self.factors(analysis, graph)
+            found = [graph.gradients(factors)]
+            if graph.tied:
+                before = TO_THE_FIRST.set(True)
+                found.append(graph.gradients(factors))
+                TO_THE_FIRST.reset(before)
+            known[self.chosen] = tuple(dict(zip(names_of(analysis), one, strict=True)) for one in found)
+        return known[self.chosen]
 
     def graph(self, analysis: CaseAnalysis) -> Graph:
         """The way back through the variant, on which nothing has another factor yet."""
@@ -162,15 +172,24 @@ class GradientFit:
         growth = max(1.0, size / plain if plain > 0 else 1.0)
         growth *= max(1.0, (1 + rows.size) / (1 + analysis.rows(()).size))
         own = 16 * analysis.unit * (1 + rows.size) * (1 + rows.noise) * size
+        # Where roundings move the value as its root does, they move the derivative as that of the root.
+        own += size * analysis.unit * (rows.error / analysis.unit / (1 + rows.size)) ** 2
         return bound + growth * float(np.max(bound, initial=0.0)) * (growth > 1) + own
 
     def misfit(self, one: JudgedGradient) -> float:
         """Distance from the variant's gradient, in units of what is allowed."""
-        want, allowed = self.expected(one), self.allowed(one)
+        others = self._gradients(one.analysis)[1:] if self.chosen else ()
+        allowed = self.allowed(one)
+        return min(self._off(one, want, allowed) for want in (self.expected(one), *(each[one.name] for each in others)))
+
+    def _off(self, one: JudgedGradient, want: Any, allowed: Any) -> float:
         off = np.abs(one.got - want)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(off == 0, 0.0, off / allowed)
-        return float(np.max(ratio, initial=0.0)) if np.all(np.isfinite(want)) else math.inf
+        if not np.all(np.isfinite(want)):
+            # A formula has no derivative there, as at the root of 0.
+            return 0.0 if FORMULA in self.deviations else math.inf
+        return float(np.max(ratio, initial=0.0))
 
     def wrong(self) -> set[str]:
         """The inputs whose gradient departs on some case."""

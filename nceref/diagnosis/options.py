@@ -31,6 +31,11 @@ class Option(NamedTuple):
         """The setting in words, or empty."""
         return "" if self.value is None else CONVENTIONS[self.id].describe(self.value)
 
+    @property
+    def remedy(self) -> str:
+        """The change to make, of a setting that has its own, as a formula has; empty: what the convention says."""
+        return getattr(self.value, "remedy", "")
+
 
 _RANK = {id: place for place, id in enumerate(CONVENTIONS)}
 

@@ -46,13 +46,13 @@ def explained(answered: Sequence[Observation], calls: FreshCalls, singly: bool =
     candidates = explanations(answered, singly)
     if not candidates or not calls.possible:
         return Tried(candidates)
-    first = _tried(candidates, calls, GENERAL)
+    first = tried(candidates, calls, GENERAL)
     if first.kept or singly:
         return first
     again = explanations([*answered, *first.calls])
     # The calls that it was made from are none that it predicts.
     known = sum(is_comparable(o) for o in first.calls)
-    second = _tried([replace(e, of=e.of - known) for e in again], calls, MORE)
+    second = tried([replace(e, of=e.of - known) for e in again], calls, MORE)
     return Tried(second.kept, (*first.refuted, *second.refuted), (*first.calls, *second.calls))
 
 
@@ -68,7 +68,7 @@ def explained_apart(answered: Sequence[Observation], calls: FreshCalls) -> Tried
     if any(not gaps(o)[VALUE].right for o in single) and several and (candidates := explanations(several)):
         apart = f"every case but the batch of one ({_example(single[0])})"
         kept = [replace(e, apart=apart) for e in candidates]
-        return _tried(kept, calls, GENERAL) if calls.possible else Tried(tuple(kept))
+        return tried(kept, calls, GENERAL) if calls.possible else Tried(tuple(kept))
     wrong = [o for o in several if not gaps(o)[VALUE].right]
     right = [o for o in several if o not in wrong]
     beyond = _beyond_a_size(right, wrong, calls)
@@ -119,7 +119,8 @@ def _example(observation: Observation) -> str:
     return f"there yours is {float(gap.got.flat[0]):.6g}, the reference {float(gap.want.flat[0]):.6g}"
 
 
-def _tried(candidates: Sequence[Explanation], calls: FreshCalls, specs: Sequence[InputSpec]) -> Tried:
+def tried(candidates: Sequence[Explanation], calls: FreshCalls, specs: Sequence[InputSpec]) -> Tried:
+    """The explanations that predict fresh calls: of some inputs, and of those that tell them apart."""
     made = calls.at(specs)
     kept = [e for e in candidates if holds(e, made)]
     for explanation in tuple(kept):

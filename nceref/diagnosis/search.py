@@ -113,7 +113,7 @@ def _values(analyses: list[CaseAnalysis], singly: bool = False) -> list[Explanat
     ordered = departing + [a for a in analyses if not a.departs]
     for survivors in islice(_candidate_sets(ordered, analyses[0]), _OF_ONE if singly else None):
         survivors = [chosen for chosen in survivors if is_listed(o.id for o in chosen)]
-        kept = [e for e in (_verified(chosen, ordered) for chosen in survivors) if e]
+        kept = [e for e in (verified(chosen, ordered) for chosen in survivors) if e]
         if kept:
             return _distinct(kept)
     return []
@@ -248,7 +248,7 @@ def _fitting(
 
 
 _ROOM = 3.0
-"""Times what is allowed of two conventions at most, either of which may be fitted, see `_verified`."""
+"""Times what is allowed of two conventions at most, either of which may be fitted, see `verified`."""
 
 
 def _sorted(options: Structure) -> Structure:
@@ -319,7 +319,7 @@ def _lines(analyses: list[CaseAnalysis]) -> list[Structure]:
     return [(Option("outer-factor-constant", factor), Option("offset-constant", offset))]
 
 
-def _verified(chosen: Structure, analyses: list[CaseAnalysis]) -> Explanation | None:
+def verified(chosen: Structure, analyses: list[CaseAnalysis]) -> Explanation | None:
     """The explanation, if it fits every case and that is no accident."""
     chosen = _sorted(chosen)
     fitted = sum(is_fitted(o) for o in chosen)

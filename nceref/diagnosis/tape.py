@@ -6,8 +6,9 @@ constant. No loss, bound or proof uses it: it differentiates what somebody else 
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
-from itertools import count
+from itertools import count as numbers
 from typing import Any
 
 import numpy as np
@@ -19,19 +20,22 @@ Pull = Callable[[Array], Array]
 Factors = Mapping[str, Any]
 """By the name of an edge, what multiplies the gradient that passes it in place of what usually does."""
 
-_serial = count()
+TO_THE_FIRST: ContextVar[bool] = ContextVar("TO_THE_FIRST", default=False)
+"""Whether the first of several equal maxima gets the whole gradient, as of `torch.max` along an axis; else all share
+it, as of `torch.amax`."""
+_serial = numbers()
 
 
 class Variable(NDArrayOperatorsMixin):
     """An array with the arguments that it was computed from, each with the way back to it."""
 
-    __slots__ = ("edge", "parents", "serial", "value")
+    __slots__ = ("edge", "parents", "serial", "tied", "value")
 
     def __init__(
         self, value: Array, parents: Sequence[tuple["Variable", Pull]] = (), edge: "_Edge | None" = None
     ) -> None:
         self.value = np.asarray(value)
-        self.parents, self.edge, self.serial = tuple(parents), edge, next(_serial)
+        self.parents, self.edge, self.serial, self.tied = tuple(parents), edge, next(_serial), False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -42,6 +46,11 @@ class Variable(NDArrayOperatorsMixin):
     def ndim(self) -> int:
         """The number of axes."""
         return self.value.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of entries."""
+        return self.value.size
 
     @property
     def T(self) -> "Variable":  # noqa: N802
@@ -70,13 +79,12 @@ class Variable(NDArrayOperatorsMixin):
         if ufunc in _DECIDING:
             return ufunc(*values)
         if ufunc is np.matmul:
-            a, b = values
-            pulls: Sequence[Pull] = (lambda g: g @ b.T, lambda g: a.T @ g)
-            return _recorded(a @ b, inputs, pulls)
+            return _recorded(values[0] @ values[1], inputs, _products(*values))
         if ufunc not in _DERIVATIVES:
             return NotImplemented
         y = ufunc(*values)
-        pulls = [_elementwise(d, y, values, x) for d, x in zip(_DERIVATIVES[ufunc], values, strict=True)]
+        derivatives = zip(_DERIVATIVES[ufunc], values, strict=True)
+        pulls = [_elementwise(derivative, y, values, x) for derivative, x in derivatives]
         return _recorded(y, inputs, pulls)
 
     def __array_function__(self, func: Any, types: Any, args: Any, options: Any) -> Any:
@@ -172,6 +180,7 @@ class Graph:
         self._order = [known[serial] for serial in sorted(known, reverse=True)]
         edges = [one.edge for one in reversed(self._order) if one.edge]
         self.edges = {name: one.passes for one in edges for name in one.names}
+        self.tied = any(one.tied for one in self._order)
 
     def gradients(self, factors: Factors | None = None, cotangent: Array = 1.0) -> list[Array]:
         """Gradients by the leaves, of the result times a cotangent, with factors on edges."""
@@ -225,6 +234,16 @@ def _recorded(value: Array, inputs: Sequence[Any], pulls: Sequence[Pull]) -> Any
     return recorded(value, list(zip(inputs, pulls, strict=True)))
 
 
+def _products(a: Array, b: Array) -> tuple[Pull, Pull]:
+    """The ways back through a product of matrices, either of which may be a vector."""
+    rows, columns = a.reshape(-1, a.shape[-1]), b.reshape(b.shape[0], -1)
+
+    def of(g: Array) -> Array:
+        return np.reshape(g, (len(rows), columns.shape[1]))
+
+    return lambda g: np.reshape(of(g) @ columns.T, a.shape), lambda g: np.reshape(rows.T @ of(g), b.shape)
+
+
 def _elementwise(derivative: Callable[..., Array] | float, y: Array, values: Sequence[Array], x: Array) -> Pull:
     shape = np.shape(x)
     if isinstance(derivative, float):
@@ -252,9 +271,10 @@ def _summed_to(g: Array, shape: tuple[int, ...]) -> Array:
 
 
 _DECIDING = frozenset({
-    np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal, np.isfinite, np.isnan,
+    np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal, np.isfinite, np.isnan, np.sign,
+    np.floor, np.ceil, np.rint,
 })  # fmt: skip
-"""What answers yes or no, and has no derivative."""
+"""What answers yes or no, or the same number all around, and has no derivative."""
 _DERIVATIVES: Mapping[Any, tuple[Callable[..., Array] | float, ...]] = {
     np.add: (1.0, 1.0),
     np.subtract: (1.0, -1.0),
@@ -266,6 +286,14 @@ _DERIVATIVES: Mapping[Any, tuple[Callable[..., Array] | float, ...]] = {
     np.log: (lambda y, a: 1 / a,),
     np.log1p: (lambda y, a: 1 / (1 + a),),
     np.sqrt: (lambda y, a: 0.5 / y,),
+    np.maximum: (lambda y, a, b: a >= b, lambda y, a, b: a < b),
+    np.minimum: (lambda y, a, b: a <= b, lambda y, a, b: a > b),
+    np.logaddexp: (lambda y, a, b: np.exp(a - y), lambda y, a, b: np.exp(b - y)),
+    np.absolute: (lambda y, a: np.sign(a),),
+    np.cos: (lambda y, a: -np.sin(a),),
+    np.sin: (lambda y, a: np.cos(a),),
+    np.tanh: (lambda y, a: 1 - y * y,),
+    np.arccos: (lambda y, a: -1 / np.sqrt(1 - a * a),),
 }
 """By operation, its derivatives by each argument, from the result and the arguments, or one number for all entries."""
 
@@ -285,16 +313,36 @@ def _mean(x: Variable, axis: Any = None, keepdims: bool = False) -> Any:
     return total / (x.value.size / total.value.size)
 
 
+def _variance(x: Variable, axis: Any = None, keepdims: bool = False, ddof: int = 0) -> Any:
+    squares = (x - _mean(x, axis, keepdims=True)) ** 2
+    total = _sum(squares, axis, keepdims)
+    return total / (x.value.size / total.value.size - ddof)
+
+
 def _max(x: Variable, axis: Any = None, keepdims: bool = False) -> Any:
     top = np.max(x.value, axis=axis, keepdims=True)
-    # Entries that share the maximum share its gradient.
-    share = x.value == top
-    share = share / np.sum(share, axis=axis, keepdims=True)
+    largest = x.value == top
+    count = np.sum(largest, axis=axis, keepdims=True)
 
     def pull(g: Array) -> Array:
+        first = largest & (np.cumsum(largest, axis=axis).reshape(x.shape) == 1)
+        share = first if TO_THE_FIRST.get() else largest / count
         return (g if keepdims or axis is None else np.expand_dims(g, axis)) * share
 
-    return recorded(np.max(x.value, axis=axis, keepdims=keepdims), [(x, pull)])
+    found = Variable(np.max(x.value, axis=axis, keepdims=keepdims), [(x, pull)])
+    found.tied = bool(np.any(count > 1))
+    return found
+
+
+def _sort(x: Variable, axis: int = -1) -> Any:
+    order = np.argsort(x.value, axis=axis, kind="stable")
+
+    def pull(g: Array) -> Array:
+        whole = np.empty(x.shape)
+        np.put_along_axis(whole, order, g, axis)
+        return whole
+
+    return recorded(np.take_along_axis(x.value, order, axis), [(x, pull)])
 
 
 def _where(condition: Array, x: Any, y: Any) -> Any:
@@ -337,7 +385,14 @@ _RULES: Mapping[Any, Callable[..., Any]] = {
     np.reshape: lambda x, shape: _reshaped(x, np.reshape(x.value, shape)),
     np.squeeze: lambda x, axis=None: _reshaped(x, np.squeeze(x.value, axis=axis)),
     np.atleast_1d: lambda x: _reshaped(x, np.atleast_1d(x.value)),
+    np.min: lambda x, *axis, **options: -_max(-x, *axis, **options),
+    np.clip: lambda x, low, high: np.minimum(np.maximum(x, low), high),
+    np.sort: _sort,
+    np.roll: lambda x, shift, axis=None: _moved(x, np.roll(x.value, shift, axis), lambda g: np.roll(g, -shift, axis)),
+    np.var: _variance,
+    np.tile: lambda x, times: np.concatenate(times * [x]),
+    np.std: lambda x, **options: np.sqrt(np.var(x, **options)),
     np.swapaxes: lambda x, a, b: _moved(x, np.swapaxes(x.value, a, b), lambda g: np.swapaxes(g, a, b)),
 }
-_OF_SHAPES = frozenset({np.shape, np.ndim, np.zeros_like, np.ones_like, np.real})
+_OF_SHAPES = frozenset({np.shape, np.ndim, np.zeros_like, np.ones_like, np.real, np.argsort, np.round, np.any})
 """Functions of an array that pass no gradient."""

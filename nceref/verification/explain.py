@@ -168,7 +168,7 @@ class _Explainer:
         from nceref.diagnosis.probe.measured import measured
 
         self.search.goal = "a formula"
-        formula = measured(calls, self.search)
+        formula = measured(calls, failing.observations, self.search)
         return () if formula is None else (formula, *(d for d in diagnoses if d not in unexplained))
 
     def _effect(self, failing: TargetRun, diagnoses: Sequence[Diagnosis], calls: Any = None) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 
 import nceref
 from nceref.diagnosis.dense.batch import log_sum_exp
-from nceref.diagnosis.tape import Graph, Variable, detached, edge, recorded, stage
+from nceref.diagnosis.tape import TO_THE_FIRST, Graph, Variable, detached, edge, recorded, stage
 
 STEP = 1e-30
 RNG = np.random.default_rng(0)
@@ -38,9 +38,38 @@ def test_gradients_are_those_of_the_complex_step(name):
             assert found[k][index] == pytest.approx(want, rel=1e-12, abs=1e-12), (k, index)
 
 
-def test_a_maximum_that_is_shared_shares_its_gradient():
+BENT = {
+    "ends": lambda x, y: np.maximum(x, y) * np.minimum(x, 0.3) + np.clip(x, -0.5, 0.5) + np.abs(y) * np.min(x),
+    "curves": lambda x, y: np.cos(x) * np.sin(y) + np.tanh(x) + np.arccos(np.tanh(x)) + np.logaddexp(x, y),
+    "orders": lambda x, y: np.sort(x, axis=1) * y + np.roll(x, 1, axis=0) * np.tile(y[:2], 2),
+    "spreads": lambda x, y: np.var(x, axis=0, ddof=1) * y + np.std(x) + np.var(x, axis=1, keepdims=True),
+    "vectors": lambda x, y: (x @ y) @ x + y @ y,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BENT)
+def test_gradients_of_what_is_not_analytic_are_those_of_differences(name):
+    leaves = Variable(X), Variable(Y)
+    found = Graph(np.sum(BENT[name](*leaves)), leaves).gradients()
+    for k, x in enumerate((X, Y)):
+        for index in np.ndindex(x.shape):
+            ends = []
+            for sign in (1, -1):
+                moved = [X.copy(), Y.copy()]
+                moved[k][index] += sign * 1e-6
+                ends.append(np.sum(BENT[name](*moved)))
+            assert found[k][index] == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-6, abs=1e-8), (k, index)
+
+
+def test_a_maximum_that_is_shared_shares_its_gradient_or_leaves_it_to_the_first():
     x = Variable(np.array([1.0, 3.0, 3.0]))
-    assert Graph(np.max(x), (x,)).gradients()[0].tolist() == [0.0, 0.5, 0.5]
+    graph = Graph(np.max(x), (x,))
+    assert graph.tied
+    assert graph.gradients()[0].tolist() == [0.0, 0.5, 0.5]
+    before = TO_THE_FIRST.set(True)
+    assert graph.gradients()[0].tolist() == [0.0, 1.0, 0.0]
+    TO_THE_FIRST.reset(before)
+    assert not Graph(np.max(x[:2]), (x,)).tied
 
 
 def test_what_has_no_rule_is_an_error_and_no_constant():

@@ -123,15 +123,13 @@ class DenseBatch:
     def counts(self) -> Array:
         """The number of samples of each class, or the expected count of each item; None where it is not given."""
         counts = self.inputs.get("class_counts", self.inputs.get("expected_counts"))
-        return None if counts is None else np.asarray(counts, dtype=float)
+        return None if counts is None else counts if isinstance(counts, Variable) else np.asarray(counts, dtype=float)
 
     @property
     def scale(self) -> float:
         """The factor of similarities: the inverse of the temperature; 1 without one."""
-        known = [
-            float(self.inputs[name]) ** power for name, power in INVERSE_TEMPERATURES.items() if name in self.inputs
-        ]
-        return known[0] if known else 1.0
+        known = ((self.inputs[name], power) for name, power in INVERSE_TEMPERATURES.items() if name in self.inputs)
+        return next(((x if isinstance(x, Variable) else float(x)) ** power for x, power in known), 1.0)
 
     @property
     def view(self) -> Array:
@@ -223,6 +221,8 @@ class DenseRows:
         What the sum is divided by in the mean; None: the weight of the rows that count.
     samples : int
         The number of samples N.
+    error : float
+        What roundings of the inputs alone may change the values by.
     """
 
     values: Array
@@ -233,6 +233,7 @@ class DenseRows:
     noise: float = 0.0
     divisor: int | None = None
     samples: int = 1
+    error: float = 0.0
 
 
 @dataclass(frozen=True)

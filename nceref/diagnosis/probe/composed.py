@@ -1,18 +1,17 @@
 """The calls that the formula of a target is looked for on, and the formulas that predict them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
 
-from nceref.cases.records import Observation, Probe
-from nceref.diagnosis.dense.batch import DenseBatch
+from nceref.cases.records import Observation
 from nceref.diagnosis.dense.forms import batches, stages
-from nceref.diagnosis.fresh import FreshCalls, InputSpec
-from nceref.diagnosis.probe.composition import Composition, Lines, lines
+from nceref.diagnosis.fresh import FreshCalls, InputSpec, Template
+from nceref.diagnosis.probe.composition import Composition
 from nceref.diagnosis.probe.search import TargetCall, effort, one_change, several_changes
-from nceref.spec import Array, Labels, Scalar
+from nceref.diagnosis.probe.symbols import symbols
 from nceref.tolerance.implementation import FORMATS
 
 _MORE = (InputSpec("turned", 0.52, (24, 7, 6, 9, 9, 2)), InputSpec("turned", 0.62, (21, 6, 5, 8, 8, 2)))
@@ -43,8 +42,6 @@ which nothing is looked for."""
 _ROOM, _COARSE = 4096.0 * 2.0**-53, 64.0
 """Roundings that a value may be off by, relative to the larger of 1 and itself; units of coarser formats."""
 
-Explained = tuple[Composition, Lines]
-
 
 @dataclass(eq=False)
 class FormulaSearch:
@@ -56,18 +53,29 @@ class FormulaSearch:
     fresh: FreshCalls
     is_cut: bool = False
 
-    def formulas(self) -> Iterator[Explained]:
-        """Formulas with one stage done otherwise, then with several, each with its lines."""
+    def formulas(self) -> Iterator[Composition]:
+        """Formulas with one stage done otherwise, then with several."""
+        like = self.fresh.like
+        if like is None:
+            return
         # What no small call shows is looked for on larger ones.
         for specs, most in ((SEARCHED, EFFORT), (LARGE, EFFORT_OF_LARGE)):
             calls = [call for one in self.fresh.at(specs) if (call := target_call(one)) is not None]
             calls.sort(key=lambda call: (not _departs(call), call.directions[0].own.size))
             if len(calls) >= _FEWEST and _departs(calls[0]):
-                for how in (one_change, several_changes):
-                    for choice in islice(how(calls, most), _CHOICES):
-                        yield Composition(choice), lines(calls[0].stages, choice)
+                yield from self._fitting(like, calls, most)
+                # A target may be right on some, as on batches below the size of a block.
+                wrong = [call for call in calls if _departs(call)]
+                if _FEWEST <= len(wrong) < len(calls):
+                    yield from self._fitting(like, wrong, most)
                 self.is_cut = effort(calls) > most
                 return
+
+    def _fitting(self, like: Template, calls: Sequence[TargetCall], most: float) -> Iterator[Composition]:
+        for how in (one_change, several_changes):
+            for choice in islice(how(calls, most), _CHOICES):
+                unit = FORMATS[like.dtype].storage.u
+                yield Composition(like.loss, like.reduction, calls[0].stages, choice, unit)
 
 
 def target_call(observed: Observation) -> TargetCall | None:
@@ -76,37 +84,18 @@ def target_call(observed: Observation) -> TargetCall | None:
     made = batches(probe.loss, probe.inputs)
     if made is None or not np.isfinite(y):
         return None
-    # Of rows the sum is looked at.
     return TargetCall(
-        stages(probe.loss, probe.inputs, probe.reduction), made, y, noise(y, probe.dtype), symbols(probe, made)
+        stages(probe.loss, probe.inputs, probe.reduction),
+        made,
+        y,
+        noise(y, probe.dtype),
+        symbols(probe.loss, probe.inputs, made),
     )
 
 
 def noise(y: float, dtype: str) -> float:
     """The distance by which roundings may move a value of this size."""
     return max(_ROOM, _COARSE * FORMATS[dtype].storage.u) * max(1.0, abs(y))
-
-
-def symbols(probe: Probe, directions: Sequence[DenseBatch]) -> Mapping[str, float]:
-    """Sizes and scalars of a call by the letter that a formula has for them."""
-    out: dict[str, float] = {}
-    views = False
-    for p in probe.loss.parameters:
-        given = probe.inputs.get(p.name)
-        if isinstance(p, Scalar) and isinstance(given, float):
-            out[letter(p)] = given
-        elif isinstance(p, Array | Labels) and isinstance(given, np.ndarray):
-            shape = p.alternative if isinstance(p, Array) and given.ndim != len(p.shape) and p.alternative else p.shape
-            views |= shape is not p.shape
-            out |= dict(zip(shape, map(float, given.shape), strict=True))
-    counts = {float(n) for n in np.sum(directions[0].together, axis=1)}
-    return {**out, "P": counts.pop()} if views and len(counts) == 1 else out
-
-
-def letter(scalar: Scalar) -> str:
-    """The symbol of a scalar in plain text: a letter, or its name."""
-    known = {r"\tau": "T", r"\alpha": "a"}
-    return known.get(scalar.symbol, scalar.symbol if len(scalar.symbol) == 1 else scalar.name)
 
 
 def _departs(call: TargetCall) -> bool:

@@ -1,17 +1,27 @@
-"""What a program computes, measured by calling it: a formula that predicts fresh calls, or nothing."""
+"""What a program computes, measured by calling it: a formula that predicts its cases and fresh calls, or nothing."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
-from nceref.cases.records import Diagnosis, DiagnosisPart, Outcome, Probe
-from nceref.diagnosis.dense.forms import batches, form_of
-from nceref.diagnosis.fresh import GENERAL, MORE, FreshCalls, InputSpec, Template, fresh_inputs
-from nceref.diagnosis.probe.composed import EFFORT, FormulaSearch, target_call
-from nceref.diagnosis.probe.composition import Composition, Lines
-from nceref.output.limits import digits_of
-from nceref.output.words import counted
+import numpy as np
+
+from nceref.cases.records import Diagnosis, DiagnosisPart, Observation, Outcome, Probe
+from nceref.diagnosis.case import CaseAnalysis
+from nceref.diagnosis.dense.forms import FORMULA, batches, form_of
+from nceref.diagnosis.diagnose import EQUALS, in_words
+from nceref.diagnosis.explanation import Explanation
+from nceref.diagnosis.fresh import GENERAL, MORE, Call, FreshCalls, InputSpec, Template, fresh_inputs
+from nceref.diagnosis.gaps import VALUE, gaps, usable
+from nceref.diagnosis.gradients import with_gradients
+from nceref.diagnosis.options import Option
+from nceref.diagnosis.probe.composed import EFFORT, FormulaSearch
+from nceref.diagnosis.probe.composition import Composition
+from nceref.diagnosis.refute import holds, tried
+from nceref.diagnosis.search import is_comparable, verified
 from nceref.spec import Scalar
 from nceref.targets.search import Search
-from nceref.tolerance.implementation import FORMATS
 
 KEPT = (
     *GENERAL,
@@ -29,45 +39,44 @@ KEPT = (
     InputSpec("designed", 0.75, (10, 150, 5, 7, 130, 2)),
 )
 """Calls that a formula must predict: other rows, sizes, scalars and labels than it was looked for on."""
-_WITHIN, _COARSE, _APART, _FEWEST = 1e-9, 2e3, 100.0, 10
-"""How near it must be in float64, relative to the larger of 1 and the value, and in units of coarser formats; how much
-farther the reference must be; how many of the calls must have an answer."""
+_FEWEST = 10
+"""Of these, how many must have an answer."""
 _DTYPES = ("float64", "float32")
 """Formats whose numbers say enough."""
 
 
-@dataclass(frozen=True)
-class Trial:
-    """Fresh calls: how far the formula and the reference were off at most, and from which sizes and temperatures."""
+def measured(calls: FreshCalls, answered: Sequence[Observation], search: Search | None = None) -> Diagnosis | None:
+    """The formula of a target beside that of the reference, if it predicts all cases and fresh calls.
 
-    calls: int
-    off: float
-    reference_off: float
-    rows: tuple[int, int]
-    temperatures: tuple[float, float]
-
-
-def measured(calls: FreshCalls, search: Search | None = None) -> Diagnosis | None:
-    """The formula of a target beside that of the reference, if it predicts fresh calls.
-
-    `calls`: as those of its explanation; they are counted anew. `search`: is told if a count has ended it. Result: none
-    for a loss without stages, and where no formula of this kind predicts the target.
+    `calls`: as those of its explanation; they are counted anew. `answered`: the cases of the run. `search`: is told if
+    a count has ended it. Result: none for a loss without stages, and where no formula of this kind predicts the target.
     """
     like = calls.like
     if calls.call is None or like is None or like.dtype not in _DTYPES or form_of(like.loss).stages is None:
         return None
-    target = calls.call
     if (like := _with_stages(like)) is None:
         return None
-
-    def value_alone(probe: Probe) -> Outcome:
-        return target(replace(probe, mode="no-grad"))
-
-    fresh = FreshCalls(value_alone, like)
-    looking = FormulaSearch(fresh)
-    for formula, shown in looking.formulas():
-        if (trial := confirmed(fresh, formula)) is not None:
-            return _diagnosis(fresh, trial, shown)
+    rows = like.reduction == "none"
+    call = partial(_summed_call, calls.call, like.reduction)
+    like = replace(like, reduction="mean" if like.reduction == "mean" else "sum")
+    seen = [_summed(o) for o in usable(answered) if is_comparable(o)]
+    looking = FormulaSearch(FreshCalls(lambda probe: call(replace(probe, mode="no-grad")), like))
+    fresh = FreshCalls(call, like)
+    known: list[Any] = []
+    on_a_part: tuple[Composition, Explanation] | None = None
+    for formula in looking.formulas():
+        values = np.array([CaseAnalysis(o).answer((Option(FORMULA, formula),))[0] for o in seen])
+        # Another formula of the same numbers would fail as well.
+        if any(np.allclose(values, others, rtol=1e-9, equal_nan=True) for others in known):
+            continue
+        known.append(values)
+        if (found := _explained(formula, seen, fresh)) is None:
+            continue
+        if not found.apart:
+            return _diagnosis(formula, found, seen, fresh, rows)
+        on_a_part = on_a_part or (formula, found)
+    if on_a_part is not None:
+        return _diagnosis(*on_a_part, seen, fresh, rows)
     if looking.is_cut and search is not None:
         search.end("limit", f"was cut after {EFFORT:,.0f} evaluations of parts of the loss, its limit")
     return None
@@ -86,46 +95,62 @@ def _with_stages(like: Template) -> Template | None:
     return None
 
 
-def confirmed(fresh: FreshCalls, formula: Composition) -> Trial | None:
-    """Try a formula on calls that it was not read off; none where it fails one, or where the reference passes."""
-    off, reference_off, sizes, temperatures = 0.0, 0.0, [], []
-    within = _WITHIN
-    for observed in fresh.at(KEPT):
-        call, probe = target_call(observed), observed.probe
-        if call is None:
-            return None
-        within = max(_WITHIN, _COARSE * FORMATS[probe.dtype].storage.u)
-        size = max(1.0, abs(call.y))
-        distance = abs(formula.value(call) - call.y) / size
-        # NaN is no prediction.
-        if not distance <= within:
-            return None
-        off = max(off, distance)
-        reference_off = max(reference_off, abs(call.reference - call.y) / size)
-        sizes.append(int(call.symbols["N"]))
-        temperatures.append(1 / call.directions[0].scale)
-    if len(sizes) < _FEWEST or reference_off < _APART * within:
+def _summed_call(call: Call, reduction: str, probe: Probe) -> Outcome:
+    """The answer of a target, whose rows are added up."""
+    outcome = call(replace(probe, reduction=reduction))
+    return outcome if outcome.value is None else replace(outcome, value=np.sum(outcome.value))
+
+
+def _summed(observation: Observation) -> Observation:
+    """An observation whose rows are added up."""
+    probe, outcome = observation.probe, observation.outcome
+    if probe.reduction != "none" or probe.bounds is None:
+        return observation
+    bounds = replace(probe.bounds, value=np.sum(probe.bounds.value))
+    probe = replace(probe, reduction="sum", value=np.sum(probe.value), bounds=bounds)
+    return Observation(probe, replace(outcome, value=np.sum(outcome.value)))
+
+
+def _explained(formula: Composition, seen: Sequence[Observation], fresh: FreshCalls) -> Explanation | None:
+    """The explanation that a formula is, if it predicts the cases that it has a number for, and fresh calls.
+
+    Cases on which the reference is right may be others, as batches below the size of a block.
+    """
+    option = Option(FORMULA, formula)
+    analyses = [a for a in map(CaseAnalysis, seen) if np.all(np.isfinite(a.answer((option,))[0]))]
+    others = [a for a in analyses if a.misfit(*a.answer((option,))) > 1]
+    if any(a.departs for a in others):
         return None
-    return Trial(len(sizes), off, reference_off, (min(sizes), max(sizes)), (min(temperatures), max(temperatures)))
+    analyses = [a for a in analyses if a.departs] if others else analyses
+    whole = verified((option,), analyses) if analyses else None
+    if whole is None:
+        return None
+    try:
+        candidates = with_gradients(whole, analyses)
+    except TypeError:
+        # A way of a stage has an operation that the tape has no rule for.
+        candidates = [replace(whole, gradient_words=(_NOT_COMPARED,), holds=lambda judged: True)]
+    if not others:
+        kept = tried(candidates, fresh, KEPT).kept
+        return kept[0] if kept and kept[0].fresh >= _FEWEST else None
+    made = fresh.at(KEPT)
+    wrong = [o for o in made if not gaps(o)[VALUE].right]
+    found = (replace(e, apart=_WRONG, fresh=len(wrong)) for e in candidates if holds(e, wrong))
+    return next(found, None) if len(wrong) >= _FEWEST else None
 
 
-def _diagnosis(fresh: FreshCalls, trial: Trial, shown: Lines) -> Diagnosis:
-    yours, theirs, differences = shown
-    fix = "; ".join(one.remedy for one in differences)
-    different = DiagnosisPart(f"different: {'; '.join(one.sentence for one in differences)}")
-    parts = (_predicting(fresh, trial), different)
-    return Diagnosis("measured-formula", parts, fix=f"{fix[0].upper()}{fix[1:]}.", formula=yours, reference=theirs)
+_WRONG = "the wrong cases, while the others are right"
+_NOT_COMPARED = DiagnosisPart("its gradients were not compared with those of this formula", role="note")
 
 
-def _predicting(fresh: FreshCalls, trial: Trial) -> DiagnosisPart:
-    """A sentence on how well a formula predicts what was kept to try it."""
-    low, high = trial.temperatures
-    between = f", temperatures from {low:.2g} to {high:.2g}" if low < high else ""
-    near = f"to {counted(digits_of(trial.off), 'digit')}"
-    whose = " of the sum of your rows" if fresh.like is not None and fresh.like.reduction == "none" else ""
-    return DiagnosisPart(
-        f"a formula{whose}, measured on {fresh.made - trial.calls} calls, predicts {trial.calls} others"
-        f" (N from {trial.rows[0]} to {trial.rows[1]}{between}) {near}, where the reference"
-        f" is off by up to {trial.reference_off:.2g} (relative to the larger of 1 and the value)",
-        role="note",
-    )
+def _diagnosis(
+    formula: Composition, explanation: Explanation, seen: Sequence[Observation], fresh: FreshCalls, rows: bool
+) -> Diagnosis:
+    """The explanation in words, with both formulas; `rows`: whether the target gives rows, which were added up."""
+    yours, theirs, _ = formula.lines
+    found = in_words(explanation, seen, (), fresh)
+    parts = found.parts
+    if rows:
+        whole = f"the sum of your rows equals that of the reference with {parts[0].text.removeprefix(EQUALS)}"
+        parts = (replace(parts[0], text=whole), *parts[1:])
+    return replace(found, parts=parts, formula=yours, reference=theirs)

@@ -55,7 +55,7 @@ _TRIED = (-2.0, 0.1, 0.75, 10.0)
 """Constants with which it is looked at which of these a way takes."""
 SURPRISE = 8.0
 """Bits by which the calls must say more than what tells one of the combinations that were tried from the others."""
-_REFUSED = (ValueError, IndexError, KeyError, FloatingPointError, ZeroDivisionError, OverflowError, TypeError)
+REFUSED = (ValueError, IndexError, KeyError, FloatingPointError, ZeroDivisionError, OverflowError, TypeError)
 """What a way raises that does not fit the shapes, or that a loss has no arrays for."""
 
 _ROUNDED = 1e-12
@@ -109,7 +109,7 @@ class TargetCall:
 
     def number(self, c: Expression) -> float:
         """The number that a constant is at this call."""
-        return value_of(c, self.symbols)
+        return float(value_of(c, self.symbols))
 
     def _items(self, choice: Choice, c: Expression) -> tuple[tuple[int, int, Expression], ...]:
         """The changes before the last stage in order, each with its constant; 1 where it has none."""
@@ -131,7 +131,7 @@ class TargetCall:
         """The value with these ways; NaN where one does not fit the shapes."""
         try:
             return float(self.reduced(self.before(choice, c), choice.get(len(self.stages) - 1, 0), c))
-        except _REFUSED:
+        except REFUSED:
             return np.nan
 
     def reduced(self, batch: DenseBatch, n: int, c: Expression = ONE) -> Any:
@@ -139,7 +139,7 @@ class TargetCall:
         self.effort += 1
         try:
             return self.stages[-1].ways[n].of(batch, self.number(c))
-        except _REFUSED:
+        except REFUSED:
             return np.nan
 
     def after(self, k: int, n: int, c: Expression = ONE) -> list[Any]:
@@ -163,7 +163,7 @@ class TargetCall:
         start = max(k + 1, self._by_rows)
         made = dict(self._with_each(k, dict(enumerate(ways)), start, before))
         for group, batches in self._joined(made, k, start):
-            with suppress(*_REFUSED):
+            with suppress(*REFUSED):
                 out[group] = self._rows_of(batches, start, len(group))
         return out
 
@@ -186,7 +186,7 @@ class TargetCall:
                 try:
                     rows = self._with_each_constant(copies, alone, other, n, constants, k)
                     out[np.ix_(group, places)] = np.swapaxes(rows, 0, 1)
-                except _REFUSED:
+                except REFUSED:
                     # Each constant by itself, where not all at once.
                     todo += [(n, [place]) for place in places if len(places) > 1]
                     apart[places] |= len(places) == 1
@@ -210,7 +210,7 @@ class TargetCall:
     def _rows_with_constants(self, k: int, n: int, constants: Sequence[float]) -> Any:
         """Row losses with a way and each of some constants, (constants, rows)."""
         copies = self._copies.setdefault(k, {})
-        with suppress(*_REFUSED):
+        with suppress(*REFUSED):
             return self._with_each_constant(copies, [self._kept[()][k]], k, n, constants)[:, 0]
         return self.rows(k, [(n, number(c)) for c in constants])
 
@@ -253,7 +253,7 @@ class TargetCall:
             batches = [by_row(w) for w in zip(*alone, strict=True)]
             self._axes[k, n] = 0
             for axes in (_OF_PAIRS, _OF_LOSSES):
-                with suppress(*_REFUSED):
+                with suppress(*REFUSED):
                     self._rows_at_once(batches, alone, k, n, self._of_rows(_TRIED, axes), _TRIED)
                     self._axes[k, n] = axes
                     break
@@ -327,7 +327,7 @@ class TargetCall:
         `before`: the batches before that one.
         """
         for at, (n, c) in ways.items():
-            with suppress(*_REFUSED):
+            with suppress(*REFUSED):
                 yield at, self._through(before, {k: n}, k, stop, self.number(c))[-1]
 
     @cached_property
@@ -342,7 +342,7 @@ class TargetCall:
             try:
                 if not _are_rows_of(of(by_row(made), 1.0), {at: of(w, 1.0) for at, w in enumerate(made)}, len(made)):
                     return k + 1
-            except _REFUSED:
+            except REFUSED:
                 return k + 1
         return 1
 
@@ -486,7 +486,7 @@ def _fitting(
         if left:
             try:
                 batch = b.before(choice, c)
-            except _REFUSED:
+            except REFUSED:
                 return
             left = [(n, own) for n, own in left if b.agrees(b.reduced(batch, n, own))]
     for n, own in left:
@@ -629,7 +629,7 @@ def _pairs(calls: Sequence[TargetCall], most: float) -> Iterator[Replacement]:
                 break
             kept = []
             for n, c in reversed(chosen):
-                with suppress(*_REFUSED):
+                with suppress(*REFUSED):
                     first.before({k: n}, c, keep=True)
                     kept.append((n, c))
             tables = {at: first.rows_of_pairs(k, kept, at, others[at]) for at in others if k < at and kept}
@@ -679,7 +679,7 @@ def _different(calls: Sequence[TargetCall]) -> dict[int, list[Chosen]]:
             for c in calls[0].usual(way) if way.plain and way.constant != INTEGER else ():
                 try:
                     numbers = [x for b in few for x in b.after(k, n, c)]
-                except _REFUSED:
+                except REFUSED:
                     continue
                 arrays = [np.asarray(x, float) for one in numbers for x in _arrays(one)]
                 key = tuple((x.shape, np.round(x, _DIGITS).tobytes()) for x in arrays)
@@ -730,7 +730,7 @@ def _lasts(
             else:
                 near = call.agrees(rows[part] @ call.sums(choices[0][0]).T)
                 fits = np.hstack([near, np.broadcast_to(at_once, (len(ways), len(curved)))[part]])
-        except _REFUSED:
+        except REFUSED:
             continue
         for at in map(int, np.flatnonzero(np.any(fits, axis=1))):
             n, c = ways[part][at]

@@ -2,7 +2,8 @@
 
 from nceref.cases.corpus.corpus import designed_inputs
 from nceref.cases.records import Probe
-from nceref.diagnosis.fresh import FreshCalls, template
+from nceref.diagnosis.fresh import GENERAL, FreshCalls, template
+from nceref.diagnosis.probe.composed import LARGE
 from nceref.diagnosis.probe.measured import measured
 
 
@@ -15,4 +16,5 @@ def inputs_like(loss, settings, dtype="float64", reduction="mean"):
 
 def measured_of(call, loss, settings, dtype="float64", reduction="mean"):
     """The measured formula of a target, which `call` runs on a case."""
-    return measured(FreshCalls(call, inputs_like(loss, settings, dtype, reduction)))
+    calls = FreshCalls(call, inputs_like(loss, settings, dtype, reduction))
+    return measured(calls, calls.at((*GENERAL, LARGE[0], LARGE[1])))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from nceref.diagnosis.dense.batch import DenseBatch, log_sum_exp
-from nceref.diagnosis.dense.ways.way import INTEGER, REAL, Stage, Way, log_of
+from nceref.diagnosis.dense.ways.way import INTEGER, REAL, Stage, Way, largest, log_of
 
 Of = Callable[[DenseBatch, float], Any]
 
@@ -22,7 +22,12 @@ def _y(w: DenseBatch) -> Any:
 
 def _top(w: DenseBatch) -> Any:
     """The largest logit of each row, a column."""
-    return np.max(w["logits"][0], axis=1, keepdims=True)
+    return largest(w["logits"][0], axis=1)
+
+
+def _nearest(w: DenseBatch) -> Any:
+    """The largest term of each denominator, a column."""
+    return largest(w["denominator"], axis=1)
 
 
 def _candidates(w: DenseBatch) -> Any:
@@ -104,8 +109,10 @@ PROBABILITIES: tuple[tuple[str, Of, str], ...] = (
     # A maximum that is subtracted in one place and not in the other, or added again in the wrong one.
     ("e^(l_ip + M_i)/Z_i, M_i the largest logit", lambda w, c: _y(w) - _z(w) + _top(w), ""),
     ("e^(l_ip - M_i)/Z_i, M_i the largest logit", lambda w, c: _y(w) - _z(w) - _top(w), ""),
-    ("e^(l_ip + M)/Z_i, M the largest logit of all", lambda w, c: _y(w) - _z(w) + np.max(w["logits"][0]), ""),
-    ("e^(l_ip - M)/Z_i, M the largest logit of all", lambda w, c: _y(w) - _z(w) - np.max(w["logits"][0]), ""),
+    ("e^(l_ip + M_i)/Z_i, M_i the largest logit of the denominator", lambda w, c: _y(w) - _z(w) + _nearest(w), ""),
+    ("e^(l_ip - M_i)/Z_i, M_i the largest logit of the denominator", lambda w, c: _y(w) - _z(w) - _nearest(w), ""),
+    ("e^(l_ip + M)/Z_i, M the largest logit of all", lambda w, c: _y(w) - _z(w) + largest(w["logits"][0]), ""),
+    ("e^(l_ip - M)/Z_i, M the largest logit of all", lambda w, c: _y(w) - _z(w) - largest(w["logits"][0]), ""),
     ("e^(l_ip - M_i)/(1 + Z_i e^(-M_i)), M_i the largest logit", lambda w, c: _y(w) - _top(w) - np.logaddexp(
         0, _z(w) - _top(w)), ""),
     ("e^(l_ip)/(e^(l_ip) + Z_i e^(-M_i)), M_i the largest logit", lambda w, c: _y(w) - np.logaddexp(

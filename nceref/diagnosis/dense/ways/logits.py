@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nceref.diagnosis.dense.batch import DenseBatch
-from nceref.diagnosis.dense.ways.way import REAL, Stage, Switch, Way, log_of
+from nceref.diagnosis.dense.ways.way import REAL, Stage, Switch, Way, largest, log_of
 
 Curve = Callable[[Any, float], Any]
 """Of cosines and the margin."""
@@ -260,10 +260,10 @@ _CHANGES: tuple[tuple[str, Callable[[DenseBatch, Any, float], Any], str], ...] =
     ("at most {c}", lambda w, x, c: np.minimum(x, c), REAL),
     ("of which the row maximum is taken off", lambda w, x, c: x - _top(x), ""),
     ("of which the maximum of row j is taken off in column j", lambda w, x, c: x - _row_tops(x), ""),
-    ("of which the maximum of the column is taken off", lambda w, x, c: x - np.max(x, axis=0, keepdims=True), ""),
+    ("of which the maximum of the column is taken off", lambda w, x, c: x - largest(x, axis=0), ""),
     ("of which the maximum of column i is taken off in row i", lambda w, x, c: x - _column_tops(x), ""),
     ("of which the row mean is taken off", lambda w, x, c: x - np.mean(x, axis=1, keepdims=True), ""),
-    ("of which the maximum of all is taken off", lambda w, x, c: x - np.max(x), ""),
+    ("of which the maximum of all is taken off", lambda w, x, c: x - largest(x), ""),
     ("over the row maximum", lambda w, x, c: x / _top(x), ""),
     ("over sqrt(D)", lambda w, x, c: x / np.sqrt(_width(w)), ""),
     ("over T once more", lambda w, x, c: x * w.scale, ""),
@@ -299,15 +299,15 @@ _CHANGED: tuple[_Change, ...] = tuple(
 
 
 def _top(x: Any) -> Any:
-    return np.max(x, axis=1, keepdims=True)
+    return largest(x, axis=1)
 
 
 def _row_tops(x: Any) -> Any:
-    return np.max(x, axis=1)[None, :]
+    return largest(x, axis=1).T
 
 
 def _column_tops(x: Any) -> Any:
-    return np.max(x, axis=0)[:, None]
+    return largest(x, axis=0).T
 
 
 def _width(w: DenseBatch) -> float:

@@ -52,27 +52,27 @@ def _split(w: DenseBatch, parts: float) -> Any:
 
 
 MASKS: tuple[tuple[str, Number, str], ...] = (
-    # Background, padding and ignored classes: class 0 or the last one (fvcore, HRNet, TimDettmers/ConvE).
-    ("rows of class 0 left out", lambda w, c: w.labels != 0, ""),
-    ("rows of class 0 alone", lambda w, c: w.labels == 0, ""),
-    ("rows of the last class left out", lambda w, c: w.labels != np.max(w.labels), ""),
-    ("rows alone in their class left out", lambda w, c: _class_sizes(w) > 1, ""),
-    # Anchors without a positive (HobbitLong/SupContrast).
-    ("rows without a positive left out", lambda w, c: np.any(w.together, axis=1), ""),
-    ("rows without a positive that is left, left out", lambda w, c: np.sum(w["positives"], axis=1) > 0, ""),
-    ("rows with a positive after them", lambda w, c: np.any(w.together & (w.j > w.i), axis=1), ""),
-    # Slices that miss some of the batch, and blocks that do not divide it.
+    # Slices that miss some of the batch, such as one of two views, and blocks that do not divide it.
+    ("the first half of the rows", lambda w, c: _numbers(w) < len(w.labels) // 2, ""),
+    ("the second half of the rows", lambda w, c: _numbers(w) >= len(w.labels) // 2, ""),
     ("every second row", lambda w, c: _numbers(w) % 2 == 0, ""),
     ("all rows but the last", lambda w, c: _numbers(w) < len(w.labels) - 1, ""),
     ("the first row", lambda w, c: _numbers(w) == 0, ""),
     ("the last row", lambda w, c: _numbers(w) == len(w.labels) - 1, ""),
-    ("the first half of the rows", lambda w, c: _numbers(w) < len(w.labels) // 2, ""),
-    ("the second half of the rows", lambda w, c: _numbers(w) >= len(w.labels) // 2, ""),
     ("the first {c} rows", lambda w, c: _numbers(w) < c, INTEGER),
     ("all rows but the first {c}", lambda w, c: _numbers(w) >= c, INTEGER),
-    ("the whole chunks of {c} rows", lambda w, c: _chunk(w, c) < len(w.labels) // max(int(c), 1), INTEGER),
-    ("the whole chunks of {c} rows, or all rows where there is none", lambda w, c: (
+    ("whole chunks of {c} rows", lambda w, c: _chunk(w, c) < len(w.labels) // max(int(c), 1), INTEGER),
+    ("whole chunks of {c} rows, or all rows of a batch below {c}", lambda w, c: (
         _chunk(w, c) < len(w.labels) // max(int(c), 1)) | (len(w.labels) < c), INTEGER),
+    # Background, padding and ignored classes: class 0 or the last one (fvcore, HRNet, TimDettmers/ConvE).
+    ("rows of all classes but 0", lambda w, c: w.labels != 0, ""),
+    ("rows of class 0", lambda w, c: w.labels == 0, ""),
+    ("rows of all classes but the last", lambda w, c: w.labels != np.max(w.labels), ""),
+    ("rows that are not alone in their class", lambda w, c: _class_sizes(w) > 1, ""),
+    # Anchors without a positive (HobbitLong/SupContrast).
+    ("rows with a positive", lambda w, c: np.any(w.together, axis=1), ""),
+    ("rows with a positive that is left", lambda w, c: np.sum(w["positives"], axis=1) > 0, ""),
+    ("rows with a positive after them", lambda w, c: np.any(w.together & (w.j > w.i), axis=1), ""),
 )  # fmt: skip
 """Which rows count."""
 WEIGHTS: tuple[tuple[str, Number, str], ...] = (
@@ -244,7 +244,7 @@ STATISTICS: tuple[tuple[str, Mean, str], ...] = (
 
 
 _SUMS: tuple[tuple[Any, ...], ...] = (
-    (MASKS, "{}, over those that are left", "{}, over all", "{}, added up"),
+    (MASKS, "mean of L_i over {}", "sum of L_i over {}, over the number of all rows", "sum of L_i over {}"),
     (WEIGHTS, "rows weighted by {}, over their sum", "rows weighted by {}, over N", "rows weighted by {}, added up"),
     (PARTS, "the mean of means of {}", "the sum of means of {} over N", "the sum of means of {}"),
 )

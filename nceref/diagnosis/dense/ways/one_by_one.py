@@ -8,6 +8,7 @@ import numpy as np
 from nceref.diagnosis.dense.ways import logits, pairs
 from nceref.diagnosis.dense.ways.lineup import compared, mean_stage
 from nceref.diagnosis.dense.ways.way import INTEGER, REAL, Stage, Way
+from nceref.diagnosis.tape import edge
 
 
 def _softplus(x: Any) -> Any:
@@ -214,9 +215,14 @@ def _each(f: Any) -> Any:
     return of
 
 
+def _log(x: Any) -> Any:
+    """The logarithm of a normalizer, which programs may detach."""
+    return edge(np.log(x), "the normalizer")
+
+
 def _normalizer(w: Any) -> Any:
     both = np.concatenate([w.inputs["data_logits"], w.inputs["noise_logits"]])
-    return np.log(np.sum(np.exp(both)))
+    return _log(np.sum(np.exp(both)))
 
 
 def _many(w: Any) -> Any:
@@ -252,13 +258,13 @@ _ODDS = (
     ("x - log p_noise - log nu less the log of the mean of all e^x",
      lambda x, q, nu, w, c, name: x - q - np.log(nu) - _normalizer(w) + np.log(_many(w) + w.samples), ""),
     ("x - log p_noise - log nu less the log of the sum of e^x over the own ones",
-     lambda x, q, nu, w, c, name: x - q - np.log(nu) - np.log(np.sum(np.exp(x))), ""),
+     lambda x, q, nu, w, c, name: x - q - np.log(nu) - _log(np.sum(np.exp(x))), ""),
     ("x - log p_noise - log nu less the log of the mean of e^x over the own ones",
-     lambda x, q, nu, w, c, name: x - q - np.log(nu) - np.log(np.mean(np.exp(x))), ""),
+     lambda x, q, nu, w, c, name: x - q - np.log(nu) - _log(np.mean(np.exp(x))), ""),
     ("x - log p_noise - log nu less the log of the mean of e^x over the noise",
-     lambda x, q, nu, w, c, name: x - q - np.log(nu) - np.log(np.mean(np.exp(w.inputs["noise_logits"]))), ""),
+     lambda x, q, nu, w, c, name: x - q - np.log(nu) - _log(np.mean(np.exp(w.inputs["noise_logits"]))), ""),
     ("x - log p_noise - log nu less the log of the mean of e^x over the data",
-     lambda x, q, nu, w, c, name: x - q - np.log(nu) - np.log(np.mean(np.exp(w.inputs["data_logits"]))), ""),
+     lambda x, q, nu, w, c, name: x - q - np.log(nu) - _log(np.mean(np.exp(w.inputs["data_logits"]))), ""),
     ("x - log p_noise - log nu for data, x for noise",
      lambda x, q, nu, w, c, name: x - q - np.log(nu) if name == "data" else x, ""),
     ("x for data, x - log p_noise - log nu for noise",

@@ -263,7 +263,7 @@ def _over_mean(w: DenseBatch, c: float) -> Any:
 
 EXTRA: tuple[tuple[str, Callable[[DenseBatch, float], Any], str], ...] = (
     ("all candidates, and {c}", lambda w, c: log_of(c) + np.zeros(len(w.own)), REAL),
-    ("all candidates, and e^({c}/T)", lambda w, c: np.full(len(w.own), c * w.scale), REAL),
+    ("all candidates, and e^({c}/T)", lambda w, c: c * w.scale + np.zeros(len(w.own)), REAL),
     ("all candidates, and the other anchors", lambda w, c: log_sum_exp(np.where(
         np.eye(len(w.own), dtype=bool), -np.inf, _among(w, w.anchors) * w.scale)), ""),
     ("all candidates, and e^(l_ii) - 1", lambda w, c: log_of(_itself(w) - 1), ""),

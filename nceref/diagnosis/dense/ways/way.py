@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nceref.diagnosis.dense.batch import DenseBatch
+from nceref.diagnosis.tape import Variable, edge
 
 REAL, INTEGER = "real", "integer"
 
@@ -89,9 +90,14 @@ class Stage:
 def log_of(weights: Any) -> Any:
     """Logarithm of weights, -inf where they are 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.log(np.asarray(weights, dtype=float))
+        return np.log(weights if isinstance(weights, Variable) else np.asarray(weights, dtype=float))
 
 
 def unit(x: Any, axis: Any = -1) -> Any:
     """Divided by the length."""
     return x / np.sqrt(np.sum(x * x, axis=axis, keepdims=True))
+
+
+def largest(x: Any, axis: Any = None) -> Any:
+    """The largest logit, along an axis that stays, or of all; programs often detach it."""
+    return edge(np.max(x) if axis is None else np.max(x, axis=axis, keepdims=True), "the largest logit")
