@@ -162,7 +162,8 @@ def _scaled(probe: Probe, rng: np.random.Generator) -> Inputs | None:
     return moved if _embeddings(probe) else None
 
 
-def _permuted(probe: Probe, rng: np.random.Generator) -> Inputs | None:
+def reordered(probe: Probe, rng: np.random.Generator) -> Inputs | None:
+    """The inputs with their samples in another order; None where no array has samples."""
     moved = dict(probe.inputs)
     arrays = [p for p in probe.loss.parameters if isinstance(p, Array | Labels) and moved.get(p.name) is not None]
     first = next((p for p in arrays if p.shape[0] == "N"), None)
@@ -263,7 +264,7 @@ def _sizes(probe: Probe) -> dict[str, Any]:
 INVARIANCES = (
     Invariance("closed-form", "identical rows give the value of a collapsed batch", gap=_closed_form),
     Invariance("scale", "multiplying rows by powers of 2 keeps the value", _scaled, claim="scale_invariant"),
-    Invariance("permutation", "reordering the samples keeps the value", _permuted, claim="permutation_equivariant"),
+    Invariance("permutation", "reordering the samples keeps the value", reordered, claim="permutation_equivariant"),
     Invariance("views", "exchanging the two views keeps the value", _swapped, claim="view_swap_invariant"),
     Invariance("radial", "no gradient along a normalized row", gap=_radial, claim="radial_slope_zero"),
     Invariance("temperature", "sum <w, dL/dw> = -2 T dL/dT", gap=_homogeneous),

@@ -558,12 +558,13 @@ _LISTED = (
                "Divide by max(count, 1), and give the row 0 or leave it out.",
                threads=("HobbitLong/SupContrast#141", "KevinMusgrave/pytorch-metric-learning#660")),
     # How it is called.
-    Convention("upstream-gradient-ignored", "calling", "a backward that ignores the upstream gradient",
-               "Multiply by grad_output: a loss scaler, a weight or a sum of losses passes another one than 1."),
+    Convention("upstream-gradient-ignored", "calling", "a gradient that is no multiple of the upstream gradient",
+               "Multiply by grad_output, and cut no gradient inside the loss: a loss scaler, a weight or a sum of losses"
+               " passes another one than 1."),
     Convention("memory-layout-ignored", "calling", "a program that reads arrays with gaps as if they had none",
                "Use the strides, or make a contiguous copy first."),
     Convention("earlier-calls-kept", "calling", "something kept from an earlier call",
-               "Keep nothing between calls, or key it by the sizes of the batch."),
+               "Keep nothing between calls but what follows from the sizes of a batch, and keep that for each size."),
     Convention("another-reduction-wrong", "calling", "another reduction that is wrong",
                "Reduce the same rows: the sum is the mean times their number."),
     Convention("no-grad-differs", "calling", "another value within no_grad", "Compute the same value in both."),

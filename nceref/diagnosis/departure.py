@@ -11,6 +11,7 @@ from nceref.diagnosis.fresh import NO_CALLS, FreshCalls
 from nceref.diagnosis.gaps import VALUE, diagnosis, gaps, listed, usable
 from nceref.diagnosis.localize import threshold
 from nceref.diagnosis.rounding import errors_look_rounded
+from nceref.tolerance.implementation import FORMATS
 
 
 def departure(observations: Iterable[Observation], calls: FreshCalls = NO_CALLS) -> tuple[Diagnosis, ...]:
@@ -51,19 +52,26 @@ _SMALL = 1e-2
 
 
 def _smoothness(answered: Sequence[Observation], calls: FreshCalls) -> str:
-    """Whether small errors of the value change smoothly with the inputs or as roundings; empty for large ones."""
+    """A sentence on small errors of the value, which may be roundings; empty for large ones."""
     values = [gap for o in answered if not (gap := gaps(o)[VALUE]).right and gap.finite]
+    coarse = next((name for name in ("float16", "float32") if _are_numbers_of(name, answered)), "")
+    if values and coarse:
+        return f"every value is a number of {coarse}, to which it was rounded at last"
     # Of numbers near the end of the range the share is infinite.
     with np.errstate(over="ignore"):
         shares = [float(np.max(np.abs(gap.got - gap.want)) / max(np.max(np.abs(gap.want)), 1e-300)) for gap in values]
     if not shares or max(shares) > _SMALL or (rough := errors_look_rounded(answered, calls, _NEAR)) is None:
         return ""
-    how = (
-        "from one input to the next nearby as roundings do"
-        if rough
-        else "smoothly with the inputs: they are no roundings"
-    )
-    return f"the errors, up to {max(shares):.2g} of the value, change {how}"
+    how = "change from one input to the next nearby as roundings do" if rough else "are alike for inputs nearby"
+    return f"the errors, up to {max(shares):.2g} of the value, {how}"
+
+
+def _are_numbers_of(name: str, answered: Sequence[Observation]) -> bool:
+    """Whether all values of a finer format are numbers of a format."""
+    values = np.concatenate([np.ravel(o.outcome.value) for o in answered])
+    finer = FORMATS[answered[0].probe.dtype].storage.u < FORMATS[name].storage.u
+    with np.errstate(over="ignore"):
+        return finer and bool(np.all(values.astype(name).astype(np.float64) == values))
 
 
 _NEAR = 2.0**-24

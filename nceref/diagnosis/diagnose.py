@@ -21,7 +21,7 @@ from nceref.diagnosis.intended import options_of
 from nceref.diagnosis.localize import Located, localized, with_other_setting
 from nceref.diagnosis.options import is_listed
 from nceref.diagnosis.refute import explained, explained_apart, holds
-from nceref.diagnosis.rounding import repeated
+from nceref.diagnosis.rounding import Repeated, repeated
 from nceref.diagnosis.triage import triage
 from nceref.output.limits import of_the_bound
 from nceref.output.words import out_of
@@ -56,7 +56,9 @@ def diagnose(
     """
     answered = [o for o in observations if not o.probe.skip and not o.outcome.trouble]
     if (again := repeated(_failing(answered), calls)) is not None:
-        return (_not_repeatable(*again),)
+        return (_not_repeatable(again),)
+    if (told := _told(answered)) is not None:
+        return (told,)
     if (same := _same_everywhere(answered, calls)) is not None:
         # Some conventions leave no more than that; a factor or an offset would explain any such function.
         told = [e for e in explained(answered, calls, singly=True).kept if not _MAKES_ANY & {o.axis for o in e.options}]
@@ -92,17 +94,26 @@ def _failing(answered: Sequence[Observation]) -> list[Observation]:
     return sorted(wrong, key=lambda o: not all(gap.finite for gap in gaps(o).values()))
 
 
-def _not_repeatable(name: str, first: float, second: float, case: str) -> Diagnosis:
+def _not_repeatable(again: Repeated) -> Diagnosis:
     """The diagnosis of two answers to the same inputs; nothing that is measured once says more then."""
-    what = "the value" if name == VALUE else f"an entry of the gradient of {name}"
-    return diagnosis(
-        "not-repeatable",
-        DiagnosisPart(
-            f"called again with the same inputs, your loss answers something else: {what} is {first:.6g}, then"
-            f" {second:.6g}",
-            f"on {case}",
-        ),
+    what = "the value" if again.quantity == VALUE else f"an entry of the gradient of {again.quantity}"
+    numbers = ((f"{again.first:.{n}g}", f"{again.second:.{n}g}") for n in range(6, 18))
+    first, second = next((x, y) for x, y in numbers if x != y)
+    id, when = ("not-repeatable", "") if again.in_turn else ("earlier-calls-kept", ", after the other cases,")
+    said = (
+        f"called again{when} with the same inputs, your loss answers something else: {what} is {first}, then {second}"
     )
+    return diagnosis(id, DiagnosisPart(said, f"on {again.case}"))
+
+
+def _told(answered: Sequence[Observation]) -> Diagnosis | None:
+    """The diagnosis of an object that answered two calls in a row otherwise; None where none was seen to."""
+    seen = next((o for o in answered if "not-deterministic" in o.outcome.remarks), None)
+    if seen is None:
+        return None
+    sentence = seen.outcome.remarks["not-deterministic"]
+    id = "earlier-calls-kept" if "the first call has changed" in sentence else "not-repeatable"
+    return diagnosis(id, DiagnosisPart(f"your loss {sentence}", f"on {seen.probe.id}"))
 
 
 def _same_everywhere(answered: Sequence[Observation], calls: FreshCalls) -> Diagnosis | None:

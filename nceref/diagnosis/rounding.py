@@ -1,6 +1,7 @@
 """Whether errors are roundings, by fresh calls: nearby inputs have unlike roundings, and alike errors otherwise."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -75,20 +76,38 @@ def _spread(near: Sequence[Observation], names: Sequence[str]) -> float:
     return float(np.median(shares)) if shares else 0.0
 
 
-def repeated(observations: Sequence[Observation], calls: FreshCalls) -> tuple[str, float, float, str] | None:
-    """Two answers of the target to the same inputs, where they differ by more than twice the bound.
+@dataclass(frozen=True)
+class Repeated:
+    """Two answers of a target to the same inputs that differ by more than twice the bound.
 
-    `observations`: the first two are tried. Result: the quantity, both numbers, and the case; None where all agree.
+    Attributes
+    ----------
+    quantity, case : str
+    first, second : float
+    in_turn : bool
+        Whether two calls in a row differ; otherwise what differs is a call after other cases.
     """
+
+    quantity: str
+    case: str
+    first: float
+    second: float
+    in_turn: bool
+
+
+def repeated(observations: Sequence[Observation], calls: FreshCalls) -> Repeated | None:
+    """The two answers that differ, of the first two observations; None where all agree."""
     for observation in observations[:2]:
         probe = observation.probe
         answers = [observation, *(o for o in (calls.on(probe), calls.on(probe)) if o is not None)]
-        for first, second in pairwise(answers):
+        # Two calls in a row come first: what they show is more than what other cases have left behind.
+        for first, second in reversed([*pairwise(answers)]):
             for name, gap in gaps(first).items():
                 other = gaps(second).get(name)
                 place = None if other is None else _changed(gap, other)
                 if place is not None and other is not None:
-                    return name, float(gap.got.flat[place]), float(other.got.flat[place]), probe.id
+                    numbers = float(gap.got.flat[place]), float(other.got.flat[place])
+                    return Repeated(name, probe.id, *numbers, in_turn=first is not observation)
     return None
 
 

@@ -10,6 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from nceref.cases.corpus.corpus import evaluate
+from nceref.cases.invariances import reordered
 from nceref.cases.judge import UNSUPPORTED, judge
 from nceref.cases.records import Diagnosis, DiagnosisPart, Observation, Outcome, Probe, Result, Status
 from nceref.diagnosis.gaps import diagnosis
@@ -164,13 +165,21 @@ def _upstream(probe: Probe, others: Sequence[Probe]) -> Made:
         return evaluate(
             probe.loss, probe.inputs, probe.dtype, "none", id=probe.id, cotangent=cotangent, forms=probe.forms
         )
-    grads = {name: _UPSTREAM * np.asarray(g) for name, g in probe.grads.items()}
-    rooms = {name: abs(_UPSTREAM) * np.asarray(b) for name, b in probe.bounds.grads.items()}
-    return replace(probe, grads=grads, bounds=replace(probe.bounds, grads=rooms), cotangent=_UPSTREAM)
+    upstream = _IN_16_BITS if probe.dtype == "float16" else _UPSTREAM
+    grads = {name: upstream * np.asarray(g) for name, g in probe.grads.items()}
+    rooms = {name: abs(upstream) * np.asarray(b) for name, b in probe.bounds.grads.items()}
+    return replace(probe, grads=grads, bounds=replace(probe.bounds, grads=rooms), cotangent=upstream)
 
 
-_UPSTREAM = -0.5
-"""The upstream gradient, of another sign and size than 1; a gradient in 16 bits stays in range."""
+_UPSTREAM, _IN_16_BITS = -65536.0, -0.5
+"""The upstream gradient, of another sign than 1, and the size that loss scaling begins with; in float16 a gradient of
+that size would leave the range."""
+
+
+def _after_another(probe: Probe, others: Sequence[Probe]) -> Made:
+    """The case after another batch of its size: its own samples in another order."""
+    moved = reordered(probe, np.random.default_rng(0))
+    return probe if moved is None else replace(probe, before=replace(probe, inputs=moved))
 
 
 def _after_larger(probe: Probe, others: Sequence[Probe]) -> Made:
@@ -195,9 +204,12 @@ def _reduced(reduction: str) -> Callable[[Probe, Sequence[Probe]], Made]:
 
 
 _SHARED: Mapping[str, Mode] = {
-    "again": Mode("when it is called again after the other cases", "earlier-calls-kept", family="repeated-calls"),
+    "again": Mode(
+        "when it is called after another batch of the same size", "earlier-calls-kept", _after_another,
+        family="repeated-calls",
+    ),
     "upstream": Mode(
-        f"with the upstream gradient {_UPSTREAM:g}", "upstream-gradient-ignored", _upstream, family="upstream-gradient"
+        "with another upstream gradient than 1", "upstream-gradient-ignored", _upstream, family="upstream-gradient"
     ),
     "strided": Mode("for arrays with gaps between their entries", "memory-layout-ignored", family="memory-layouts"),
     "offset": Mode("for a part of a larger array", "memory-layout-ignored", family="memory-layouts"),

@@ -53,7 +53,7 @@ def smooth(x):
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [(np.float32, "change from one input to the next nearby as roundings do"), (smooth, "smoothly")],
+    [(np.float32, "change from one input to the next nearby as roundings do"), (smooth, "are alike for inputs nearby")],
 )
 def test_small_errors_of_few_cases_are_roundings_or_none(change, said):
     def target(queries, keys, temperature):
@@ -62,3 +62,12 @@ def test_small_errors_of_few_cases_are_roundings_or_none(change, said):
 
     seen = observed(target, "info_nce")
     assert said in departure(seen, calls_of(target, seen, without))[0].sentence
+
+
+def test_a_value_that_is_rounded_at_last_is_told_by_its_numbers():
+    def target(queries, keys, temperature):
+        return np.float64(np.float16(real(right(queries, keys, temperature))))
+
+    seen = observed(target, "info_nce")
+    sentence = departure(seen, calls_of(target, seen, without))[0].sentence
+    assert "every value is a number of float16, to which it was rounded at last" in sentence

@@ -261,6 +261,19 @@ def test_a_random_target_is_called_again_before_anything_is_said():
     assert "scaling" not in found.sentence
 
 
+def test_what_other_cases_leave_behind_is_no_random_number():
+    known = []
+
+    def keeps(queries, keys, temperature):
+        known.append(len(queries))
+        return right(queries, keys, temperature) * (1 + 1e-9 * max(known))
+
+    found = first("info_nce", keeps)
+    assert found.id == "earlier-calls-kept"
+    first_number, second = found.sentence.partition("the value is ")[2].partition(" on ")[0].split(", then ")
+    assert first_number != second
+
+
 def test_one_number_whatever_the_inputs_are_is_no_factor_and_offset():
     found = first("info_nce", lambda queries, keys, temperature: 1.0)
     assert found.id == "inputs-ignored"

@@ -105,6 +105,23 @@ class MaskOfTheLargestBatch:
         return get_loss("balanced_softmax")(logits, target, class_counts) * len(logits) / self.rows
 
 
+class MaskOfEachSize:
+    """Right until the labels are others: the mask is kept by the size of the batch."""
+
+    def __init__(self):
+        self.same = {}
+
+    def __call__(self, embeddings, labels, temperature):
+        same = self.same.setdefault(len(labels), labels[:, None] == labels)
+        return get_loss("supcon_out")(embeddings, mask=same & ~np.eye(len(labels), dtype=bool), temperature=temperature)
+
+
+def test_another_batch_of_the_same_size_comes_before():
+    report = nceref.verify(MaskOfEachSize, loss="supcon_out", suite="quick")
+    assert ids(report) == ["earlier-calls-kept"]
+    assert "after another batch of the same size" in report.reason
+
+
 def test_a_larger_batch_before_has_the_constants_of_the_case():
     # The largest case has other class counts: the largest that shares them is called first.
     report = nceref.verify(MaskOfTheLargestBatch, loss="balanced_softmax", suite="quick")
@@ -256,6 +273,18 @@ def test_a_right_torch_program_holds_in_every_mode(torch):
     assert results(report) == dict.fromkeys(BY_THEMSELVES - {"mean", "jit", "vmap"} | {"autocast", "tf32"}, "pass")
     rows = nceref.verify(torch_info_nce, reduction="none", **QUICK)
     assert results(rows) == dict.fromkeys(BY_THEMSELVES - {"jit", "vmap"}, "pass")
+
+
+def test_a_backward_that_cuts_large_gradients_is_no_multiple_of_the_upstream_gradient(torch):
+    def program(queries, keys, temperature):
+        logits = torch.nn.functional.normalize(queries) @ torch.nn.functional.normalize(keys).T / temperature
+        if logits.requires_grad:
+            # No gradient by a logit of a mean is as large.
+            logits.register_hook(lambda g: g.clamp(-1, 1))
+        return torch.nn.functional.cross_entropy(logits, torch.arange(len(logits)))
+
+    report = nceref.verify(program, framework="torch", **QUICK)
+    assert ids(report) == ["upstream-gradient-ignored"]
 
 
 @pytest.mark.parametrize("learned", [True, False])
