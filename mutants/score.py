@@ -6,8 +6,8 @@ that the catalogue names; a correct program must come out as ``conforms``. What 
 some case, counts as missed.
 
 The second catalogue was written by authors who have not read the search, and its bugs often have no name. There a first
-diagnosis counts as useful if it is named right, or if it predicts what the program does on cases of another seed, or if
-it is a formula that was measured. What says only where the program is wrong, and is right about that, is counted apart.
+diagnosis counts as useful if it is named right, or if it predicts what the program does on cases of another seed. What
+says only where the program is wrong, and is right about that, is counted apart.
 
 So it is with the programs that bring their own gradients, and where the conventions that are the right diagnosis are
 left out of the search.
@@ -135,7 +135,6 @@ class ScoredProgram:
             "named": self.right,
             "located": where,
             "confirmed": self.confirmed,
-            "measured": self.diagnoses[:1] == (MEASURED,),
         }
         nothing = "none" if self.diagnoses[:1] in _NO_EXPLANATION else "unconfirmed"
         return next((kind for kind, holds in kinds.items() if holds), nothing)
@@ -211,14 +210,13 @@ class Score:
 
     def _useful_met(self, dtype: str, group: str) -> bool:
         tally, explained = self.tally(dtype, group), self.explained(dtype, group)
-        useful = sum(explained[kind] for kind in ("named", "confirmed", "measured"))
+        useful = sum(explained[kind] for kind in ("named", "confirmed"))
         enough = tally.killed >= KILLED * tally.total and useful >= USEFUL[group] * tally.total
         return enough and explained["unconfirmed"] <= UNCONFIRMED * tally.total
 
 
-EXPLANATIONS = ("named", "confirmed", "measured", "located", "none", "unconfirmed")
-"""Kinds of the first diagnosis: right by its name, or by what it predicts; a formula; where alone; none; refuted."""
-MEASURED = "measured-formula"
+EXPLANATIONS = ("named", "confirmed", "located", "none", "unconfirmed")
+"""Kinds of the first diagnosis: right by its name, or by what it predicts; where alone; none; refuted."""
 
 Job = tuple[str, str]
 """The id of a program, and a format."""

@@ -559,8 +559,8 @@ _LISTED = (
                threads=("HobbitLong/SupContrast#141", "KevinMusgrave/pytorch-metric-learning#660")),
     # How it is called.
     Convention("upstream-gradient-ignored", "calling", "a gradient that is no multiple of the upstream gradient",
-               "Multiply by grad_output, and cut no gradient inside the loss: a loss scaler, a weight or a sum of losses"
-               " passes another one than 1."),
+               "Multiply by grad_output, and cut no gradient inside the loss: a loss scaler, a weight or a sum of"
+               " losses passes another one than 1."),
     Convention("memory-layout-ignored", "calling", "a program that reads arrays with gaps as if they had none",
                "Use the strides, or make a contiguous copy first."),
     Convention("earlier-calls-kept", "calling", "something kept from an earlier call",

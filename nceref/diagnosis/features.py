@@ -66,10 +66,11 @@ def without_positive(probe: Probe) -> bool:
     return any(np.sum(everyone == label) == 1 for label in given[0])
 
 
-def _crowded(probe: Probe) -> bool:
+def _class_sizes(probe: Probe) -> Any:
+    """The numbers of samples of the classes; none without labels."""
     labels = [p.name for p in probe.loss.parameters if isinstance(p, Labels) and p.classes is None]
     given = [np.asarray(probe.inputs[name]) for name in labels if probe.inputs.get(name) is not None]
-    return bool(given) and int(np.max(np.unique(given[0], return_counts=True)[1])) >= 3
+    return np.unique(given[0], return_counts=True)[1] if given else np.zeros(0, dtype=int)
 
 
 def zero_row(probe: Probe) -> bool:
@@ -85,7 +86,8 @@ FEATURES: Mapping[str, Callable[[Probe], bool]] = {
     "parallel rows (cosine 1)": lambda p: bool(np.any(_cosines(p) > 1 - _PARALLEL)),
     "antipodal rows (cosine -1)": lambda p: bool(np.any(_cosines(p) < _PARALLEL - 1)),
     "rows on one line (cosine 1 or -1)": lambda p: bool(np.any(np.abs(_cosines(p)) > 1 - _PARALLEL)),
-    "several positives an anchor": _crowded,
+    "classes of unequal sizes": lambda p: len(set(_class_sizes(p).tolist())) > 1,
+    "several positives an anchor": lambda p: bool(np.any(_class_sizes(p) >= 3)),
     "a loss of exactly 0": lambda p: bool(np.all(np.asarray(p.value) == 0)),
     "a loss below 1e-6": lambda p: bool(np.all(np.abs(np.asarray(p.value)) < 1e-6)),
 }
@@ -106,7 +108,13 @@ def common(failing: Sequence[Observation], others: Sequence[Observation]) -> str
     for words, has in FEATURES.items():
         if all(has(o.probe) for o in failing):
             return f", all of which have {words}"
-    return ""
+    most = max(samples(o.probe) for o in failing)
+    larger = sum(samples(o.probe) > most for o in others)
+    return f", all of which have {most} samples or fewer" if larger >= _LARGER and len(failing) >= _LARGER else ""
+
+
+_LARGER = 3
+"""Cases that are right, and larger than all that are not, from which on that is no accident."""
 
 
 def _one_side(failing: Sequence[Observation], others: Sequence[Observation]) -> str:

@@ -465,7 +465,8 @@ def _example(fit: GradientFit, failing: Sequence[JudgedGradient]) -> str:
         size = float(np.max(np.abs(want)))
         if size > float(np.max(fit.allowed(one))):
             share = float(np.max(np.abs(one.got - want))) / size
-            return f"{right}, and off by {share:.2g} of its largest entry on {one.analysis.probe.id}"
+            of = "its largest entry" if one.got.ndim else "its size"
+            return f"{right}, and off by {share:.2g} of {of} on {one.analysis.probe.id}"
     return right
 
 

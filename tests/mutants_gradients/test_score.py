@@ -48,9 +48,7 @@ def test_each_kind_is_counted_apart_with_its_own_limit():
     triples = [scored("triple", TRIPLES, diagnoses=("a",), confirmed=True, seconds=7.25, calls=31)]
     located = scored("b", GRADIENTS, diagnoses=("value-right-gradient-wrong",), confirmed=True)
     score = Score((*explained, located, *triples, scored("right", CORRECT, "conforms", ())))
-    assert score.explained("float64", GRADIENTS) == Counter(
-        confirmed=9, located=1, named=0, measured=0, none=0, unconfirmed=0
-    )
+    assert score.explained("float64", GRADIENTS) == Counter(confirmed=9, located=1, named=0, none=0, unconfirmed=0)
     assert score.met
     assert not Score((*explained[1:], located, *triples)).met
     assert not Score((*explained, located, scored("c", TRIPLES))).met
