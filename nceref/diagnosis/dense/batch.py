@@ -272,12 +272,18 @@ class DenseFamily:
     losses: Mapping[str, DenseForm]
 
 
-def log_sum_exp(x: Array, axis: int = -1) -> Array:
-    """The logarithm of a sum of exponentials, shifted by the maximum; -inf where there is nothing to add."""
+def log_sum_exp(x: Array, axis: int = -1, of: str = "") -> Array:
+    """The logarithm of a sum of exponentials, shifted by the maximum; -inf where there is nothing to add.
+
+    `of`: what is added up, where a loss has several sums.
+    """
     top = np.max(x, axis=axis, keepdims=True)
     top = np.where(np.isfinite(top), top, 0.0)
     # What one of them passes the other takes away, so that neither passes anything.
-    below, above = (edge(top, f"the maximum that is {how}", passes=0.0) for how in ("subtracted", "added again"))
+    below, above = (
+        edge(top, f"the maximum that is {how}", of and f"the maximum of {of} that is {how}", passes=0.0)
+        for how in ("subtracted", "added again")
+    )
     return np.log(np.sum(np.exp(x - below), axis=axis)) + np.squeeze(above, axis=axis)
 
 

@@ -46,7 +46,7 @@ def row_denominators(batch: DenseBatch, deviations: Deviations) -> Denominator:
         own = _padded(batch.same_view, terms)
         parts = (log_sum_exp(np.where(mask, terms, -np.inf)) for mask in (own, ~own))
         return Denominator(sum(parts), inside)
-    log = log_sum_exp(terms) if batch.estimate is None else _estimated(batch, terms, deviations)
+    log = log_sum_exp(terms, of="the denominator") if batch.estimate is None else _estimated(batch, terms, deviations)
     return Denominator(*_cancelled(batch, log, inside, deviations))
 
 

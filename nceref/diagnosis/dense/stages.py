@@ -119,7 +119,7 @@ def _kinds_of_positives(batch: DenseBatch, positives: Array) -> dict[str, Array]
 def _joined(log_p: Array, positives: Array) -> Array:
     """The logarithm of the weighted sum of the positives' probabilities."""
     with np.errstate(divide="ignore"):
-        return log_sum_exp(np.log(positives) + log_p)
+        return log_sum_exp(np.log(positives) + log_p, of="the positives")
 
 
 _FORMS: Mapping[str, Callable[[Array, Array, Array], Array]] = {

@@ -12,7 +12,7 @@ from nceref.diagnosis.case import CaseAnalysis
 from nceref.diagnosis.dense.forms import FORMULA, batches, form_of
 from nceref.diagnosis.diagnose import EQUALS, in_words
 from nceref.diagnosis.explanation import Explanation
-from nceref.diagnosis.fresh import GENERAL, MORE, Call, FreshCalls, InputSpec, Template, fresh_inputs
+from nceref.diagnosis.fresh import GENERAL, Call, FreshCalls, InputSpec, Template, fresh_inputs
 from nceref.diagnosis.gaps import VALUE, gaps, usable
 from nceref.diagnosis.gradients import with_gradients
 from nceref.diagnosis.options import Option
@@ -25,21 +25,16 @@ from nceref.targets.search import Search
 
 KEPT = (
     *GENERAL,
-    *MORE,
-    InputSpec("turned", 1.1, (11, 9, 4, 8, 6, 3)),
-    InputSpec("aligned", 0.3, (7, 6, 3, 5, 9, 2)),
     InputSpec("designed", 0.33, (70, 9, 4, 7, 7, 2)),
     InputSpec("turned", 0.47, (9, 80, 5, 70, 70, 2)),
-    InputSpec("designed", 0.21, (12, 9, 24, 5, 6, 3)),
-    InputSpec("turned", 0.04, (10, 6, 6, 5, 6, 2)),
     InputSpec("turned", 0.38, (24, 7, 6, 9, 9, 2)),
     InputSpec("aligned", 0.4, (21, 6, 5, 8, 8, 2)),
     # What holds up to a size is told from what holds of every multiple of it.
     InputSpec("designed", 0.57, (129, 5, 40, 5, 6, 2)),
     InputSpec("designed", 0.75, (10, 150, 5, 7, 130, 2)),
 )
-"""Calls that a formula must predict: other rows, sizes, scalars and labels than it was looked for on."""
-_FEWEST = 10
+"""Calls that a formula must predict beside the cases: other rows, sizes, scalars and labels."""
+_FEWEST = 6
 """Of these, how many must have an answer."""
 _DTYPES = ("float64", "float32")
 """Formats whose numbers say enough."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from nceref.diagnosis.dense.batch import DenseBatch
 from nceref.diagnosis.dense.ways.way import INTEGER, REAL, Way
+from nceref.diagnosis.tape import edge
 
 Function = Callable[[Any, Any, Any, float], Any]
 """Of inner products, of the rows of both sides, and of a constant."""
@@ -113,9 +114,19 @@ def ways() -> tuple[Way, ...]:
     return tuple(out)
 
 
+def _of_one_input(w: DenseBatch, rows: Any) -> str:
+    """The input that rows are of, where it is one."""
+    ends = np.cumsum([len(block) for block in w.blocks])
+    first, last = np.searchsorted(ends, [np.min(rows), np.max(rows)], side="right")
+    return f" of {w.rows[first]}" if first == last else ""
+
+
 def _of(f: Function, mask: Callable[[DenseBatch], Any], some: bool) -> Callable[[DenseBatch, float], Any]:
     def of(w: DenseBatch, c: float) -> Any:
-        a, b = w["rows of inputs"][w.anchors], w["rows of inputs"][w.against]
+        a, b = (
+            edge(w["rows of inputs"][rows], f"the rows as {role}", f"the rows{_of_one_input(w, rows)} as {role}")
+            for rows, role in ((w.anchors, "anchors"), (w.against, "candidates"))
+        )
         s = a @ b.T
         other = f(s, a, b, c)
         return np.where(mask(w), other, s) if some else other
