@@ -63,8 +63,22 @@ def remedies(done: Sequence[Any], usual: Mapping[str, float]) -> str:
     return " ".join(dict.fromkeys(remedy for _, remedy in _sentences(done, usual)))
 
 
+_TOGETHER: Mapping[frozenset[tuple[str, float]], tuple[str, str]] = {
+    frozenset({("the floor of the estimate", 0.0), ("the estimate at its floor", 1.0)}): (
+        "where the estimate is held at its floor, a gradient passes through it as if it were not; none should",
+        "Return the maximum of both as it is (torch.maximum, clamp): no estimate plus a detached difference.",
+    ),
+}
+"""Factors on several edges that are one change."""
+
+
 def _sentences(done: Sequence[Any], usual: Mapping[str, float]) -> Iterator[tuple[str, str]]:
     """Sentences on what is done to the gradient, each with its remedy; edges with one factor share both."""
+    parts = {(one[0], one[1].constant) for one in done if not isinstance(one, Option)}
+    for several, sentence in _TOGETHER.items():
+        if several <= parts:
+            yield sentence
+            done = [one for one in done if isinstance(one, Option) or (one[0], one[1].constant) not in several]
     alike: dict[tuple[str, str], list[str]] = {}
     for one in done:
         if isinstance(one, Option):
@@ -112,7 +126,8 @@ def _patterns(edge: str, factor: Factor, usual: Mapping[str, float]) -> tuple[st
             )
         if f"past {edge}" in usual:
             said = "the gradient passes straight through @, without its derivative"
-            return said, "Multiply the gradient by the derivative of @."
+            fix = "Let the gradient pass through @ itself, no part of it under no_grad or detach; by hand, by its derivative."
+            return said, fix
         fix = "Let the gradient pass through @: no detach there, and its part in a backward by hand."
         return "no gradient passes through @; it should", fix
     if usual.get(edge, 1.0) == 0:

@@ -25,8 +25,8 @@ _PARALLEL = 0.05
 """Degrees: less is no difference of direction that training would show."""
 _STEPS = 100
 """Of the descent; where it takes more, it depends on the roundings of a processor, and so would the minimum."""
-_START = InputSpec("designed", 0.7, (6, 7, 3, 6, 5, 2))
-"""Where descent begins: at low temperatures every gradient vanishes near an optimum, that of another loss too."""
+_STARTS = (InputSpec("designed", 0.7, (6, 7, 3, 6, 5, 2)), InputSpec("designed", 0.4, (8, 16, 4, 6, 5, 2)))
+"""Where descents begin: at low temperatures every gradient vanishes near an optimum, that of another loss too."""
 _AT_REST, _MOVES = 1e-3, 0.02
 """Of the gradient at the start: what is left of another loss's gradient where it is at rest as well, and where not."""
 _REFERENCE_AT_REST = 1e-5
@@ -182,13 +182,14 @@ class Severity:
         if self._is_unseen():
             return
         share = _share(self.at_optimum)
+        where = f" at temperature {self.optimum_temperature:.3g}" if self.optimum_temperature else ""
         if self.at_optimum > _MOVES:
             yield (
-                f"the optimum moves: at a minimum of the reference your gradient is still {share} of that at the start"
+                f"the optimum moves: at a minimum of the reference{where} your gradient is still {share} of that at the"
+                " start"
             )
         # Where it points away somewhere, a minimum may be a maximum.
         elif self.at_optimum < _AT_REST and _PARALLEL < self.angle[1] < 90:
-            where = f" at temperature {self.optimum_temperature:.3g}" if self.optimum_temperature else ""
             moves, away = (
                 ("the optimum moves: ", ", but it is none of yours: beside it your gradient leads away")
                 if self.leaves_optimum
@@ -215,7 +216,7 @@ class Severity:
             yield (
                 f"the gradient of {listed(names)} is NaN or infinite, which ends training where {_it(names)} is learned"
             )
-        if (names := by_kind["wrong"]) and {*self.arrays.values()} <= {"right"}:
+        if names := by_kind["wrong"]:
             for name in (name for name in names if name in self.times):
                 yield f"the gradient of {name} has the right sign and is {_range(self.times[name], 2)} times as large"
             if names := [name for name in names if name not in self.times]:
@@ -494,11 +495,15 @@ _NO_OPTIMUM: tuple[float | None, float | None, bool] = (None, None, False)
 def _at_optimum(calls: FreshCalls) -> tuple[float | None, float | None, bool]:
     """The target's gradient at a minimum of the reference, as a share of its gradient at the start of the descent.
 
-    Then the temperature, and whether a step against the gradient beside the minimum leads away from it.
+    Then the temperature, and whether a step against the gradient beside the minimum leads away from it. Of two minima
+    that where the share is larger.
     """
-    if calls.like is None or not calls.possible:
-        return _NO_OPTIMUM
-    path = minimum(calls.like)
+    found = [one for start in _STARTS if (one := _at_minimum(calls, start))[0] is not None]
+    return max(found, key=lambda one: one[0] or 0.0, default=_NO_OPTIMUM)
+
+
+def _at_minimum(calls: FreshCalls, spec: InputSpec) -> tuple[float | None, float | None, bool]:
+    path = minimum(calls.like, spec) if calls.like is not None and calls.possible else None
     if path is None:
         return _NO_OPTIMUM
     start, end = (calls.on(probe) for probe in path)
@@ -533,13 +538,13 @@ def _leaves(calls: FreshCalls, end: Probe, at_rest: Any) -> bool:
 
 
 @lru_cache(maxsize=64)
-def minimum(like: Template) -> tuple[Probe, Probe] | None:
+def minimum(like: Template, spec: InputSpec) -> tuple[Probe, Probe] | None:
     """A fresh probe, and where descent from it comes to rest; None where it does not, such as at infinity."""
-    start = fresh_probe(like, _START)
+    start = fresh_probe(like, spec)
     if start is None or not start.grads:
         return None
     scalar = temperature_scalar(start)
-    if scalar is not None and at_temperature(*scalar) < _START.temperature / 2:
+    if scalar is not None and at_temperature(*scalar) < spec.temperature / 2:
         return None
     names = [p.name for p in _trained(like.loss) if p.name in start.grads]
     inputs, g = dict(start.inputs), {name: np.asarray(start.grads[name]) for name in names}
@@ -557,8 +562,19 @@ def minimum(like: Template) -> tuple[Probe, Probe] | None:
         inputs, g = moved, there
         if _length(g) < 0.1 * _REFERENCE_AT_REST * first:
             break
-    end = judged(like, inputs, "minimum")
-    return None if end is None or _length(g) > _REFERENCE_AT_REST * first else (start, end)
+    if _length(g) > _REFERENCE_AT_REST * first:
+        return None
+    # Descent has made the rows longer, which another loss may feel.
+    scaled = {**inputs, **{name: _as_long(inputs[name], start.inputs[name]) for name in names}}
+    there = _slope(like, scaled, names)
+    at_rest = there is not None and _length(there) <= _REFERENCE_AT_REST * first
+    end = judged(like, scaled if at_rest else inputs, "minimum")
+    return None if end is None else (start, end)
+
+
+def _as_long(x: Any, other: Any) -> Any:
+    """Rows scaled to the lengths of others."""
+    return x * (np.linalg.norm(other, axis=-1, keepdims=True) / np.linalg.norm(x, axis=-1, keepdims=True))
 
 
 def _length(g: Mapping[str, Any]) -> float:

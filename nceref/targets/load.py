@@ -2,7 +2,7 @@
 
 import inspect
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -260,7 +260,15 @@ def _sentence(callee: Callee, bound: BoundCall, fixed: Mapping[str, float], init
     once = {n: x for n, x in callee.presets.items() if n not in init and match_input(n, callee.held) and _number(x)}
     parts += [f"{n} = {x:g} of the constructor" for n, x in once.items()]
     parts += [f"{n} = {x:g}" for n, x in fixed.items() if n not in bound.inputs]
-    return ", ".join([*parts, *_unjudged(callee.others)])
+    return ", ".join([*parts, *_without(callee, bound), *_unjudged(callee.others)])
+
+
+def _without(callee: Callee, bound: BoundCall) -> Iterator[str]:
+    """Arrays that the target takes and this run has not, each with the option that passes it."""
+    arrays = {p.name for p in callee.loss.parameters if isinstance(p, Array | Labels)}
+    for name in callee.signature if callee.written is None else ():
+        if name not in bound.called.names and name in arrays:
+            yield f"without {name} (--set {name}=given passes it)"
 
 
 def _unjudged(paths: Sequence[str]) -> list[str]:

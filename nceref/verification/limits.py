@@ -52,7 +52,10 @@ def limited_cases(results: Sequence[Result]) -> set[str]:
 def limits_of(request: Request, diagnoses: Sequence[Diagnosis], runs: Sequence[Any]) -> tuple[Diagnosis, ...]:
     """The explanations of numbers that are not finite as limits, with the temperatures that were judged."""
     every = min(at_temperature(*s) for each in runs for o in each.observations if (s := temperature_scalar(o.probe)))
-    judged = f"judged are temperatures of {lowest_temperature(request):g} and above"
+    lowest = lowest_temperature(request)
+    scales = {s[0] for each in runs for o in each.observations if (s := temperature_scalar(o.probe))} - {"temperature"}
+    which = "".join(f", which are values of {name} of {at_temperature(name, lowest):g} and below" for name in scales)
+    judged = f"judged are temperatures of {lowest:g} and above{which}"
     return tuple(
         replace(each.noting(f"{judged}; --temperatures {every:g} judges all"), intend="")
         for each in diagnoses

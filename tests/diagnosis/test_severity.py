@@ -76,7 +76,7 @@ def overflowing(queries, keys, temperature):
         (lambda queries, keys, temperature: 2 - right(queries, keys, temperature),
          "points the other way, with the same length", "optimum"),
         (pairs_apart,
-         "the optimum moves: at a minimum of the reference at temperature 0.7 your gradient is nearly 0 too", "still"),
+         "the optimum moves: at a minimum of the reference at temperature 0.4 your gradient is nearly 0 too", "still"),
         (padded, "which training does not show on such inputs; on ", "optimum"),
         (overflowing, "training is the same on such inputs; on ", "the temperature"),
     ],

@@ -366,12 +366,13 @@ def similarities(
     same_view: Array = None,
     part: str = "",
     inputs: tuple[str, str] = ("", ""),
+    queue: tuple[str, Array] = ("", None),
 ) -> Array:
     """Inner products, (n, m), whose gradient goes to the anchors and to the candidates.
 
     `positives`, `same_view`: which pairs are positive, and which are of one view. `part`: of the loss that they are
     for, ``denominator`` or ``numerator``; empty for the whole. `inputs`: the names of both, where another direction has
-    them in turn.
+    them in turn. `queue`: what candidates are called that are no rows of the batch, and their pairs.
     """
     anchors, candidates = (
         edge(rows, f"the rows as {role}", part and f"the rows as {role} in the {part}")
@@ -400,7 +401,8 @@ def similarities(
         ways["rows of"] = stage(ways["rows of"], turned, "the transpose by the candidates", *_transposes(inputs[1]))
         turned = recorded(s.value, [(anchors, lambda g: g.T @ detached(candidates))])
         ways["anchors of"] = stage(ways["anchors of"], turned, "the transpose by the anchors", *_transposes(inputs[0]))
-    return edge(joined(*ways.values()), "the similarities")
+    name, pairs = queue
+    return edge(edge(joined(*ways.values()), "the similarities"), name and f"the similarities of {name}", where=pairs)
 
 
 def _transposes(name: str) -> tuple[str, ...]:

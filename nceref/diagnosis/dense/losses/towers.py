@@ -105,7 +105,8 @@ def _queued(inputs, roles, deviations, choose=_of_the_queue):
     # The own key has the label 0, and the queue those after it.
     shift = deviations.get("labels-shifted", 0) % (1 + total - n)
     positives = np.tile(columns == n + shift - 1, (n, 1)) if shift else own_key
-    similar = partial(similarities, q, keys, deviations, own_key)
+    queue = _CALLED.get(roles.get("queue", ""), ""), in_queue
+    similar = partial(similarities, q, keys, deviations, own_key, queue=queue)
     logits, numerator = tempered(similar, positives, inputs, deviations)
     if weighted is not None and inputs["hardness"] and "hardness-missing" not in deviations:
         added = _hardness(similar(), inputs, weighted, deviations)
@@ -118,6 +119,10 @@ def _queued(inputs, roles, deviations, choose=_of_the_queue):
         kinds=np.where(columns < n, columns, -1),
     )  # fmt: skip
     return (_in_one_column(batch, own_key) if "softmax-over-wrong-axis" in deviations else batch,)
+
+
+_CALLED = {"queue": "the queue", "negatives": "the negatives that are passed"}
+"""By name of an input, what its rows are called as candidates."""
 
 
 def _hardness(s, inputs, weighted, deviations):
