@@ -536,16 +536,16 @@ _LISTED = (
     Convention("half-fallback", "arithmetic", "arithmetic in bfloat16 or float16", "Compute the loss in float32.",
                threads=("UKPLab/sentence-transformers#3893",)),
     Convention("exp-overflows", "arithmetic", "exponentials that overflow",
-               "Take logsumexp, which subtracts the row maximum, less the logit of the positive, and softplus in a sigmoid"
-               " loss; no log of a quotient.",
+               "Take logsumexp, which subtracts the row maximum, less the logit of the positive, and softplus in a"
+               " sigmoid loss; no log of a quotient.",
                threads=("Lightning-Universe/lightning-bolts#320", "Lightning-Universe/lightning-bolts#811")),
     Convention("exp-underflows", "arithmetic", "exponentials that underflow to log 0",
                "Take log-softmax row by row, with masked entries at -inf before it: no logarithm of what may be 0."
                " Select positives by where, since 0 times -inf is NaN.",
                threads=("HobbitLong/SupContrast#104",)),
     Convention("gradient-not-finite", "arithmetic", "a gradient that is not finite where the value is",
-               "Keep the argument of an operation whose derivative is infinite away from there, as a root or arccos has it:"
-               " mask before it (where twice), not after it, and take no root of a square.",
+               "Mask before an operation whose derivative is infinite somewhere, such as a root or arccos (where"
+               " twice), not after it; take no root of a square.",
                threads=("google-deepmind/optax#946", "google-deepmind/optax#1762", "NVIDIA-NeMo/Automodel#3850")),
     Convention("value-not-finite", "arithmetic", "a value that is not finite",
                "Find the first intermediate that is not finite.",

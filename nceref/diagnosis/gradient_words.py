@@ -126,8 +126,8 @@ def _patterns(edge: str, factor: Factor, usual: Mapping[str, float]) -> tuple[st
             )
         if f"past {edge}" in usual:
             said = "the gradient passes straight through @, without its derivative"
-            fix = "Let the gradient pass through @ itself, no part of it under no_grad or detach; by hand, by its derivative."
-            return said, fix
+            fix = "Let the gradient pass through @ itself: no part of it under no_grad or detach, and its derivative in"
+            return said, f"{fix} a backward by hand."
         fix = "Let the gradient pass through @: no detach there, and its part in a backward by hand."
         return "no gradient passes through @; it should", fix
     if usual.get(edge, 1.0) == 0:

@@ -15,9 +15,10 @@ from nceref.diagnosis.case import OFFSETS, CaseAnalysis
 from nceref.diagnosis.conventions import CONVENTIONS
 from nceref.diagnosis.dense.forms import form_of
 from nceref.diagnosis.explanation import variant_value
+from nceref.diagnosis.features import temperature_scalar
 from nceref.diagnosis.gradient_fit import GradientFit, JudgedGradient
 from nceref.diagnosis.options import Option, options
-from nceref.engine.parameters import INVERSE_TEMPERATURES
+from nceref.engine.parameters import IN_USE, INVERSE_TEMPERATURES, at_temperature
 from nceref.errors import InputError
 from nceref.losses import all_losses
 from nceref.output.text import shown
@@ -157,9 +158,16 @@ def options_of(chosen: Iterable[Option], observations: Sequence[Observation]) ->
     except InputError:
         return ""
     moved = (Observation(intended(o.probe, given), o.outcome) for o in observations)
-    if any(result.status in ("fail", "error") for o in moved for result in judge(o)):
+    wrong = [(o.probe, r) for o in moved for r in judge(o) if r.status in ("fail", "error")]
+    if any(not (r.quantity.endswith(".finite") and _is_beyond(probe)) for probe, r in wrong):
         return ""
     return " ".join(f"--set {shlex.quote(f'{axis}={text}')}" for axis, text in stated.items())
+
+
+def _is_beyond(probe: Probe) -> bool:
+    """Whether a number that is not finite is a limit there."""
+    scalar = temperature_scalar(probe)
+    return scalar is not None and at_temperature(*scalar) < IN_USE
 
 
 def _stated(option: Option) -> str:

@@ -182,10 +182,10 @@ def _candidate_sets(analyses: list[CaseAnalysis], same: CaseAnalysis) -> Iterato
         outer = [*singles, *((o,) for o in reductions)]
         yield _fitting(both, plain, outer, factors)
         yield _fitted(analyses, [(o,) for o in structural])
-        yield _fitting(both, [], plain, factors)
-        # Rows of a pair are known by now, and a reduction of them is soon made.
+        # Rows of a pair are known by now, and a reduction of them is soon made; a sum says more than a factor N.
         few = {*_usual(structural, 2)}
         yield _fitting(both, [(*pair, o) for pair in pairs if few.issuperset(pair) for o in reductions], [], factors)
+        yield _fitting(both, [], plain, factors)
     yield _lines(analyses)
     # Solving takes some hundred evaluations for each scalar.
     yield [(option,) for option in solved(analyses)]

@@ -64,6 +64,8 @@ class Severity:
         The temperature at which that is measured; None for a loss without one.
     leaves_optimum : bool
         Whether a step against the gradient beside that minimum leads away from it.
+    scalar : str
+        The temperature, or one over the scale that a loss has in its place, in words.
     times : mapping
         The smallest and the largest multiple of the right one that the gradient of a scalar is, where it has its sign.
     right : tuple of str
@@ -102,6 +104,7 @@ class Severity:
     optimum_temperature: float | None = None
     leaves_optimum: bool = False
     times: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    scalar: str = "temperature"
 
     @property
     def sentence(self) -> str:
@@ -112,7 +115,7 @@ class Severity:
             if lost
             else ""
         )
-        where = f" at temperature {_range(self.temperatures, 2)}" if self.temperatures else ""
+        where = f" at {self.scalar} {_range(self.temperatures, 2)}" if self.temperatures else ""
         parts = [self._value(), *self._gradient(), *self._optimum(), *self._others(), *self._elsewhere()]
         return f"{lead}on {counted(self.calls, 'input')}{where} {'; '.join(parts)}"
 
@@ -182,7 +185,7 @@ class Severity:
         if self._is_unseen():
             return
         share = _share(self.at_optimum)
-        where = f" at temperature {self.optimum_temperature:.3g}" if self.optimum_temperature else ""
+        where = f" at {self.scalar} {self.optimum_temperature:.3g}" if self.optimum_temperature else ""
         if self.at_optimum > _MOVES:
             yield (
                 f"the optimum moves: at a minimum of the reference{where} your gradient is still {share} of that at the"
@@ -216,7 +219,9 @@ class Severity:
             yield (
                 f"the gradient of {listed(names)} is NaN or infinite, which ends training where {_it(names)} is learned"
             )
-        if names := by_kind["wrong"]:
+        # What training does not show is not said.
+        seen = {name for name in by_kind["wrong"] if _range(self.times.get(name), 2) != "1"}
+        if names := [name for name in by_kind["wrong"] if name in seen or {*self.arrays.values()} <= {"right"}]:
             for name in (name for name in names if name in self.times):
                 yield f"the gradient of {name} has the right sign and is {_range(self.times[name], 2)} times as large"
             if names := [name for name in names if name not in self.times]:
@@ -332,6 +337,7 @@ def severity(observations: Sequence[Observation], calls: FreshCalls) -> Severity
         temperature,
         leaves,
         _multiples(seen),
+        _scalar(seen[0]),
     )
 
 
@@ -429,6 +435,12 @@ def _is_ordinary(probe: Probe) -> bool:
 
 def _temperatures(seen: Sequence[Observation]) -> tuple[float, float] | None:
     return _ends([at_temperature(*scalar) for o in seen if (scalar := temperature_scalar(o.probe))])
+
+
+def _scalar(observation: Observation) -> str:
+    """The temperature in words, or what stands for it."""
+    name = (temperature_scalar(observation.probe) or ("temperature", 0.0))[0]
+    return name if name == "temperature" else f"1/{name}"
 
 
 def _arrays(observation: Observation) -> dict[str, Array]:

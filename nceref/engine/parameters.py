@@ -93,6 +93,13 @@ NO_POSITIVE = Choice(
 ANCHOR_MODE = Choice("anchor_mode", ("all", "one"), "all", "Anchors are the rows of all views, or of the first only.")
 
 
+IN_USE = 0.005
+"""The lowest temperature that must work: half of 0.01, where CLIP clips it (openai/CLIP#530).
+
+The lowest that was found in use is that of a trained SigLIP, 1/112.33 (mlfoundations/open_clip#746).
+"""
+
+
 def at_temperature(name: str, temperature: float) -> float:
     """The value of a scalar in `INVERSE_TEMPERATURES` at a temperature; its own inverse, so also the way back."""
     return temperature if INVERSE_TEMPERATURES[name] < 0 else 1 / temperature

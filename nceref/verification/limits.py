@@ -8,14 +8,9 @@ from nceref.cases.corpus.files import GIVEN
 from nceref.cases.expected_failures import FAILING
 from nceref.cases.records import Diagnosis, Result
 from nceref.diagnosis.features import temperature_scalar
-from nceref.engine.parameters import at_temperature
+from nceref.engine.parameters import IN_USE, at_temperature
 from nceref.verification.request import Request
 
-IN_USE = 0.005
-"""The lowest temperature that must work: half of 0.01, where CLIP clips it (openai/CLIP#530).
-
-The lowest that was found in use is that of a trained SigLIP, 1/112.33 (mlfoundations/open_clip#746).
-"""
 _FINITE = ".finite"
 
 

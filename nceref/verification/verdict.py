@@ -215,7 +215,8 @@ def _only_size(runs: Sequence[Any]) -> str:
     for step in (2, 4, 8, 16, 32, 64, 128):
         multiples = [n for n, seen in right.items() if n % step == 0 and all(seen)]
         if len(multiples) > 1 and others and {*multiples, *others} == {*right} and all(n % step for n in others):
-            return f"it is right where N is a multiple of {step}, and nowhere else (--multiple-of {step} judges those)"
+            judges = f"--multiple-of {step} judges those"
+            return f"it is right where N is a multiple of {step}, and at no other N above 1 that was tried ({judges})"
     if len(alone) != 1 or not others or len(others) < len(right) - 1:
         return ""
     none = ", ".join(map(str, others))

@@ -264,7 +264,8 @@ def _against(
     if words:
         found = replace(found, environment={**found.environment, "undefined": words})
     if words and is_finite and found.ok:
-        found = replace(found, verdict="differs", exit_code=codes.DIFFERS, reason=words)
+        reason = f"both agree on all judged cases; {words}"
+        found = replace(found, verdict="differs", exit_code=codes.DIFFERS, reason=reason)
     shared = {d.id for d in report.limits}
     limits = tuple(d.noting(f"{old.name} has {'it too' if d.id in shared else 'no such limit'}") for d in found.limits)
     return replace(found, limits=limits, costs=(*found.costs, *report.costs), seconds=perf_counter() - begin)

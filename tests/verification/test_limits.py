@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import nceref
+from nceref.engine.parameters import IN_USE
 from nceref.errors import InputError
-from nceref.verification.limits import IN_USE
 
 QUICK = {"loss": "info_nce", "suite": "quick"}
 
