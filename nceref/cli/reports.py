@@ -75,7 +75,7 @@ def _write(path: str, text: str, option: str) -> None:
         write_text(path, text, option)
         wrote(path)
     else:
-        echo(f"{path} is not written: no smallest failing input was found", err=True)
+        echo(f"{path} is not written: no small failing input was found", err=True)
 
 
 def command_of(context: click.Context) -> str:

@@ -13,7 +13,7 @@ _BY_HAND = "numpy", "command", "recorded"
 
 _OF_RUN: Mapping[str, Mapping[str, str]] = {
     "recorded": {
-        "unexplained": "Let it answer calls: `nceref verify cmd:PROGRAM` looks for the smallest failing input, and"
+        "unexplained": "Let it answer calls: `nceref verify cmd:PROGRAM` looks for a small failing input, and"
         " measures a formula.",
     },
 }

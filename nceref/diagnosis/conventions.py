@@ -70,13 +70,16 @@ _INSIDE_LOG = (
 _NARROW = tuple((-1 + gap, 1 - gap) for gap in (1e-7, 1e-6, 1e-4, 1e-3, 1e-8, 1e-5))
 # As they stand in public code: -10, -100, -1000 and -10000, and the logarithms of 1e-45 and 1e-9.
 _MASKS = (-10.0, -100.0, math.log(1e-45), -1e3, math.log(1e-9), -1e4)
-_LEAKS = (*((how, size) for size in _MASKS for how in ("added", "set")), ("cosine", -1.0), ("cosine", 0.0))
+_LEAKS = (*((how, size) for size in _MASKS for how in ("added", "set", "times")), ("cosine", -1.0), ("cosine", 0.0))
 
 
 def _leak(how: str, size: float) -> str:
     if how == "cosine":
         return f"masked similarities set to {size:g} before the temperature divides"
-    return f"masked logits lowered by {-size:g}" if how == "added" else f"masked logits set to {size:g}"
+    return f"masked logits {_LEAKED[how].format(-size if how == 'added' else size)}"
+
+
+_LEAKED = {"added": "lowered by {:g}", "set": "set to {:g}", "times": "multiplied by {:g}"}
 
 
 def in_float32(x: Any, which: str = "itself") -> Any:
@@ -116,7 +119,7 @@ _LISTED = (
                threads=("dvlab-research/Parametric-Contrastive-Learning#20",)),
     Convention("columns-normalized", "normalization", "columns scaled to length 1 instead of rows",
                "Normalize along the last dimension (dim=-1 or axis=-1).", kind="rows",
-               settings=("each", "joint"),
+               settings=("each", "joint", "the first input", "the second input"),
                threads=("dvlab-research/Parametric-Contrastive-Learning#20",)),
     Convention("matrix-normalized", "normalization", "each input divided by the length of the whole matrix",
                "Normalize row by row (dim=-1 or axis=-1, keepdim).", kind="rows",
@@ -526,7 +529,7 @@ _LISTED = (
     Convention("gradient-of-a-variant", "gradient-factor", "the gradient of another loss than the value",
                "Derive the gradient from the formula of the value."),
     Convention("value-right-gradient-wrong", "gradient-factor", "a gradient of something else",
-               "The value does not show it: --repro FILE writes the smallest failing case, with your gradient beside"
+               "The value does not show it: --repro FILE writes a small failing case, with your gradient beside"
                " that of the reference."),
     # Arithmetic.
     Convention("float32-fallback", "arithmetic", "arithmetic in float32", "Do not cast to float32 inside."),
@@ -687,7 +690,7 @@ _LISTED = (
     Convention("measured-formula", "unknown", "another formula",
                "Write the reference's terms in the place of those that are marked."),
     Convention("unexplained", "unknown", "something that is not on this list",
-               "Look at the smallest failing input: --repro FILE writes it as a script. `nceref verify`"
+               "Look at a small failing input: --repro FILE writes it as a script. `nceref verify`"
                " without --loss says whether it is another loss."),
 )  # fmt: skip
 

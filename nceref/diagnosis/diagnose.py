@@ -61,8 +61,9 @@ def diagnose(
         return (told,)
     if (same := _same_everywhere(answered, calls)) is not None:
         # Some conventions leave no more than that; a factor or an offset would explain any such function.
-        told = [e for e in explained(answered, calls, singly=True).kept if not _MAKES_ANY & {o.axis for o in e.options}]
-        return tuple(in_words(e, answered, (), calls) for e in told) or (same,)
+        single = explained(answered, calls, singly=True).kept
+        kept = [e for e in single if not _MAKES_ANY & {o.axis for o in e.options}]
+        return tuple(in_words(e, answered, (), calls) for e in kept) or (same,)
     arithmetic = tuple(one for one in triage(answered, calls=calls) if is_listed(one.id.split("+")))
     # Another setting is soon tried, and says more than two conventions do.
     tried = explained(answered, calls, singly=True)

@@ -9,7 +9,7 @@ verdict       the verdict that the results amount to
 explain       the explanation of a difference, its effect on training, and its smallest script
 report        verdict, explanation and results; `page` lays out their parts
 html          reports as HTML documents
-repro         the smallest failing input, as a stand-alone script
+repro         a small failing input, as a stand-alone script
 trials        calls on a few cases, one way after another: by `adapters` as one loss, by `loss_search` as all
 identify      the answer which loss a target is
 vectors       reference vectors, and recorded outputs that are judged on them

@@ -80,7 +80,7 @@ def whole_page(report: ReportData, prefix: str = "", passes: bool | None = None)
         script = Page()
         script.verbatim(report.repro)
         page.heading("\nScript", anchor=f"{prefix}script")
-        page.folded("The smallest failing input, as a stand-alone script", script)
+        page.folded("A small failing input, as a stand-alone script", script)
     return page
 
 

@@ -38,7 +38,7 @@ class ExplainedDifference:
     training : mapping
         Effect of the difference on training, as plain data; empty where nothing was measured.
     script : str
-        A stand-alone script of the smallest failing input, or empty.
+        A stand-alone script of a small failing input, or empty.
     """
 
     diagnoses: tuple[Diagnosis, ...] = ()
@@ -363,7 +363,7 @@ def _training(request: Request, calls: Any, failing: TargetRun, diagnoses: Seque
 
 
 def _script(request: Request, run: Any, failing: TargetRun, search: Search) -> str:
-    """A stand-alone script of the smallest failing input; empty where no number is wrong."""
+    """A stand-alone script of a small failing input; empty where no number is wrong."""
     from nceref.targets.command_line import FRAMEWORK
     from nceref.verification.repro.command_script import command_script
     from nceref.verification.repro.minimize import smallest
@@ -371,7 +371,7 @@ def _script(request: Request, run: Any, failing: TargetRun, search: Search) -> s
 
     if failing.setup.contract is not None:
         run.use(failing.setup.contract)
-    search.goal = "the smallest failing input"
+    search.goal = "a small failing input"
     # With several dtypes the ids of results begin with the dtype, those of probes do not.
     wrong = {r.case.removeprefix(f"{failing.label}/") for r in failing.results if r.status == "fail"}
     failure = smallest(

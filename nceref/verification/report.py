@@ -49,7 +49,7 @@ class Report(ReportData):
     environment : mapping
         Versions, dtype, device, suite, seed and how the arguments were matched.
     repro : str
-        A stand-alone script that prints both numbers for the smallest failing input, or empty.
+        A stand-alone script that prints both numbers for a small failing input, or empty.
     settings : mapping
         The conventions that the target was held to.
     terms : mapping

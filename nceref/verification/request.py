@@ -207,7 +207,7 @@ def request_of(thing: Any, loss: str | Loss | None, options: Mapping[str, Any]) 
         own["against"] = OldProgram(old, loss, given)
     _must_be_possible(thing, loss, own)
     if own.get("repro") and own.get("calls") == 0:
-        msg = "`repro` needs calls to find the smallest failing input, and `calls` is 0: leave out one of the two"
+        msg = "`repro` needs calls to find a small failing input, and `calls` is 0: leave out one of the two"
         raise InputError(msg)
     if on_ranks:
         _must_be_one_process(thing, own, settings, on_ranks[0])

@@ -126,7 +126,7 @@ def verify(target: Any, loss: str | Loss | None = None, **options: Any) -> Repor
     explain : bool
         Whether the report shows the parts of the bound of each case.
     repro : bool
-        Whether to look for the smallest failing input and write a script of it; always done where nothing explains a
+        Whether to look for a small failing input and write a script of it; always done where nothing explains a
         difference.
     calls : int, optional
         Calls of the target that the search for an explanation may take, beside those that are judged; 0: no search is

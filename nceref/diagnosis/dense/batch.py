@@ -326,14 +326,16 @@ def _scaled(x: Array, length: Array, name: str) -> Array:
 
 def _lengths(given: Mapping[str, Array], deviations: Deviations) -> dict[str, Array]:
     """The divisor of each input: the lengths of rows, of columns, or one length for all."""
-    axes: Any = -1
-    for id, over in zip(_WHOLE, (-2, (-2, -1)), strict=True):
-        if id in deviations:
-            axes = over
-            if deviations[id] == "joint":
-                length = _length(np.concatenate([*given.values()]), axes)
-                return dict.fromkeys(given, length)
-    return {role: _length(x, axes) for role, x in given.items()}
+    known = zip(_WHOLE, (-2, (-2, -1)), strict=True)
+    id, axes = next(((id, over) for id, over in known if id in deviations), ("", -1))
+    how = deviations.get(id, "each")
+    if how == "joint":
+        return dict.fromkeys(given, _length(np.concatenate([*given.values()]), axes))
+    alone = UNSCALED[_ALONE[how]] if how in _ALONE else tuple(given)
+    return {role: _length(x, axes if role in alone else -1) for role, x in given.items()}
+
+
+_ALONE = {"the first input": "first-input-not-normalized", "the second input": "second-input-not-normalized"}
 
 
 def _enlarged(length: Array, deviations: Deviations) -> Array:

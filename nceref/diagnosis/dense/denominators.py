@@ -121,6 +121,8 @@ def _inside(batch: DenseBatch, deviations: Deviations) -> Array:
     kind, constant = deviations.get("mask-leaks", ("", 0.0))
     if kind == "added":
         inside = np.where(masked(batch), constant, inside)
+    if kind == "times":
+        inside = np.where(masked(batch), (constant - 1) * batch.logits, inside)
     return inside
 
 

@@ -46,7 +46,7 @@ def smallest(
     most: int = MOST,
     search: Search | None = None,
 ) -> tuple[Probe, Outcome] | None:
-    """Search for the smallest failing input, in a fixed order; where nothing that small fails, the smallest of `first`.
+    """Search for a small failing input, in a fixed order; where nothing that small fails, the smallest of `first`.
 
     `settings` are those of the corpus, with the scalars that the target has fixed: those keep their values. `run` runs
     the target on a probe. `dtype`, `reduction` and `algorithm` are those of the corpus. `first` are failing cases of

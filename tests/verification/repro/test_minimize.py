@@ -1,4 +1,4 @@
-"""The smallest failing input is small for every loss, and the script that holds it runs without nceref."""
+"""A small failing input is small for every loss, and the script that holds it runs without nceref."""
 
 import ast
 import subprocess

@@ -122,7 +122,9 @@ _CORRECTED = ("correction-missing", "positive-dropped-from-denominator")
 DENSE = DenseFamily(
     name="two_views",
     losses={
-        "nt_xent": DenseForm(_with_positive, contrast, (*_EVERY, *_PROBABILITY), _coupled_stages),
+        "nt_xent": DenseForm(
+            _with_positive, contrast, (*_EVERY, *_PROBABILITY, "denominators-added-as-logs"), _coupled_stages
+        ),
         "dcl": DenseForm(_decoupled, contrast, (*_EVERY, *_OUTSIDE), _decoupled_stages),
         "dclw": DenseForm(
             _weighted, contrast, (*_EVERY, *_OUTSIDE, "weights-missing", "weights-not-detached"), _weighted_stages

@@ -49,6 +49,7 @@ _POWERS = (
     ("mean_d |a_d - b_d|^e", lambda a, b, e, c: np.mean(np.abs(a - b) ** e, axis=1), ""),
     ("(sum_d |a_d - b_d|^e)^(1/e)", lambda a, b, e, c: np.sum(np.abs(a - b) ** e, axis=1) ** (1 / e), ""),
     ("(max_d |a_d - b_d|)^e", lambda a, b, e, c: np.max(np.abs(a - b), axis=1) ** e, ""),
+    ("|a_d - b_d|^e of coordinate d over the batch", lambda a, b, e, c: np.sum((a - b) ** 2, axis=0) ** (e / 2), ""),
     ("mean_j |a_i - b_j|^e", lambda a, b, e, c: np.mean(_length(a[:, None] - b) ** e, axis=1), ""),
     ("1 - a.b", lambda a, b, e, c: 1 - np.sum(a * b, axis=1), ""),
     ("(1 - a.b)^e", lambda a, b, e, c: (1 - np.sum(a * b, axis=1)) ** e, ""),

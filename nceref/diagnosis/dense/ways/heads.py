@@ -78,6 +78,8 @@ PROBABILITIES: tuple[tuple[str, Of, str], ...] = (
     ("e^(l_ip)/max(Z_i, {c})", lambda w, c: _y(w) - np.maximum(_z(w), np.log(c)), REAL),
     ("(e^(l_ip) + {c})/Z_i", lambda w, c: np.log(np.exp(_y(w)) + c) - _z(w), REAL),
     ("(e^(l_ip) + {c})/(Z_i + {c})", lambda w, c: np.log((np.exp(_y(w)) + c) / (np.exp(_z(w)) + c)), REAL),
+    ("max(e^(l_ip), {c})/max(Z_i, {c})", lambda w, c: np.maximum(_y(w), np.log(c))
+     - np.maximum(_z(w), np.log(c)), REAL),
     ("e^(l_ip)/(Z_i + {c}) + {c}", lambda w, c: np.log(np.exp(_y(w)) / (np.exp(_z(w)) + c) + c), REAL),
     ("e^(l_ip - M_i)/(Z_i e^(-M_i) + {c}) + {c}, M_i the largest logit", lambda w, c: np.log(
         np.exp(_y(w) - _top(w)) / (np.exp(_z(w) - _top(w)) + c) + c), REAL),
@@ -98,7 +100,9 @@ PROBABILITIES: tuple[tuple[str, Of, str], ...] = (
     ("e^(l_ip)/Z_p", lambda w, c: _y(w) - _of_positive(w), ""),
     ("e^(l_ip)/sqrt(Z_i Z_p)", lambda w, c: _y(w) - (_z(w) + _of_positive(w)) / 2, ""),
     ("e^(l_ip)/(Z_i + Z_p)", lambda w, c: _y(w) - np.logaddexp(_z(w), _of_positive(w)), ""),
-    # Sums over the whole batch where one row is meant.
+    # Sums over the whole batch where one row is meant; a column beside a row makes a table of both.
+    ("e^(l_ip)/(e^(l_ip) + sum_n e^(l_jn)), the mean over all rows j", lambda w, c: _y(w) - np.mean(np.logaddexp(
+        _y(w)[:, :, None], _negatives(w)[:, 0]), axis=-1), ""),
     ("e^(l_ip) over the sum of all Z", lambda w, c: _y(w) - log_sum_exp(_z(w)[:, 0]), ""),
     ("e^(l_ip) over the mean of all Z", lambda w, c: _y(w) - log_sum_exp(_z(w)[:, 0]) + np.log(len(_z(w))), ""),
     ("e^(l_ip)/Z_0", lambda w, c: _y(w) - _z(w)[0], ""),

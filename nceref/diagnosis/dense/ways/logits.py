@@ -173,6 +173,7 @@ TAILS: Mapping[str, Callable[[Any, float, float], Any]] = {
     "cos theta - m sin m": lambda c, m, s: c - m * np.sin(m),
     "s (s cos theta - m sin m)": lambda c, m, s: s * (s * c - m * np.sin(m)),
     "s cos theta - m sin m": lambda c, m, s: s * c - m * np.sin(m),
+    "s cos theta - s^2 m sin m": lambda c, m, s: s * (c - s * m * np.sin(m)),
     "cos theta - s m sin m": lambda c, m, s: c - s * m * np.sin(m),
     "s^2 (cos theta - m)": lambda c, m, s: s * s * (c - m),
     "cos theta - m": lambda c, m, s: c - m,

@@ -81,6 +81,7 @@ WEIGHTS: tuple[tuple[str, Number, str], ...] = (
     ("1/|P(i)|", lambda w, c: 1 / np.maximum(np.sum(w.together, axis=1), 1), ""),
     # Weights of classes: inverse frequency, and effective numbers (Cui et al. 2019, vandit15/Class-balanced-loss).
     ("1/(C n_y), n_y rows of the class in the batch", lambda w, c: 1 / _class_sizes(w) / _classes(w), ""),
+    ("1/n_y of the batch, made C in all", lambda w, c: _made_one_a_class(w, 1 / _class_sizes(w)), ""),
     ("1/sqrt(n_y), n_y rows of the class in the batch", lambda w, c: _class_sizes(w) ** -0.5, ""),
     ("1/(1 + n_y), n_y rows of the class in the batch", lambda w, c: 1 / (1 + _class_sizes(w)), ""),
     ("n_y rows of the class in the batch", lambda w, c: _class_sizes(w), ""),
@@ -117,6 +118,7 @@ DIVISORS: tuple[tuple[str, Number, str], ...] = (
     (" over the number of candidates", lambda w, c: w.own.shape[1], ""),
     (" over rows times candidates", lambda w, c: w.own.size, ""),
     (" over the number of positives", lambda w, c: np.sum(w.together), ""),
+    (" over rows times classes in the batch", lambda w, c: len(w.labels) * len(np.unique(w.labels)), ""),
     (" over the number of classes in the batch", lambda w, c: len(np.unique(w.labels)), ""),
     ("/{c}", lambda w, c: c, INTEGER),
     (" over the number of chunks of {c} rows", lambda w, c: -(-len(w.labels) // max(int(c), 1)), INTEGER),

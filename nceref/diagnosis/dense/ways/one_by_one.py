@@ -319,6 +319,8 @@ _JUDGED = (
      lambda u, v, nu, w, c: _mean(_softplus(-u)) + c * _mean(_softplus(v)), REAL),
     ("-mean_data u + log(sum_noise e^u + sum_data e^u)",
      lambda u, v, nu, w, c: -_mean(u) + np.log(np.sum(np.exp(u)) + np.sum(np.exp(v))), ""),
+    ("mean_data softplus(-u) - nu mean_noise (1 - sigmoid(u))",
+     lambda u, v, nu, w, c: _mean(_softplus(-u)) - nu * _mean(1 / (1 + np.exp(v))), ""),
     ("-mean_data sigmoid(u) + nu mean_noise sigmoid(u)",
      lambda u, v, nu, w, c: -_mean(1 / (1 + np.exp(-u))) + nu * _mean(1 / (1 + np.exp(-v))), ""),
 )  # fmt: skip

@@ -114,6 +114,8 @@ MASKS: tuple[tuple[str, Callable[[DenseBatch], Any]], ...] = (
     ("candidates with s_ij < 0 and the positives", lambda w: (w.candidates & (w["similarities"] < 0)) | w.together),
     ("negatives above the worst positive, and the positives",
      lambda w: (w.negatives & (w["similarities"] > _worst(w))) | w.together),
+    ("negatives above the worst positive of the batch, and the positives",
+     lambda w: (w.negatives & (w["similarities"] > np.min(_worst(w)))) | w.together),
     ("negatives below the worst positive, and the positives",
      lambda w: (w.negatives & (w["similarities"] < _worst(w))) | w.together),
     ("negatives below the best positive, and the positives",
@@ -163,6 +165,10 @@ RANKED: tuple[tuple[str, Callable[[DenseBatch], Any]], ...] = (
     ("the positive and the candidates of ranks 2 to k, the positive ranked as well", lambda w: w.together | _top(w, 1)),
     ("the positive and the candidates of ranks 2 to k + 1, the positive ranked as well",
      lambda w: w.together | _top(w, 1, 1)),
+    ("the positive, and the candidates of ranks 2 to k + 1, the positive again if it is one of them",
+     lambda w: w.together * 1.0 + _top(w, 1, 1)),
+    ("the positive and all negatives but the k hardest, k = ceil(min(fraction, 1/2) N)", lambda w: w.together
+     | (w.negatives & ~_hardest(w, _kept(w, min(_share(w), 0.5), np.ceil, 1)))),
     ("the positive and the first k negatives as they stand", lambda w: w.together
      | (w.negatives & (np.cumsum(w.negatives, axis=1) <= _kept(w, _share(w))))),
     ("the positive and negatives above fraction times s_ii", lambda w: w.together
@@ -243,8 +249,11 @@ WEIGHTS: tuple[tuple[str, Weights, str], ...] = (
     ("all columns but the first {c}, and the positives", lambda w, c: (usual(w) & (w.j >= c)) | w.together, INTEGER),
     ("candidates in the anchor's block of {c} rows, and the positives",
      lambda w, c: (usual(w) & (w.i // max(c, 1) == w.j // max(c, 1))) | w.together, INTEGER),
-    ("candidates with s_ij > {c}, and the positives", lambda w, c: (usual(w) & (w["similarities"] > c / 10))
-     | w.together, ""),
+    # False negatives, and easy ones, by a threshold of the similarity.
+    ("candidates with s_ij > {c}/10, and the positives", lambda w, c: (usual(w) & (w["similarities"] > c / 10))
+     | w.together, INTEGER),
+    ("candidates with s_ij < {c}/10, and the positives", lambda w, c: (usual(w) & (w["similarities"] < c / 10))
+     | w.together, INTEGER),
 )  # fmt: skip
 
 
@@ -373,6 +382,8 @@ POSITIVES: tuple[tuple[str, Weights, str], ...] = (
     ("column i of d_1 and its hard negatives, d_2 and its hard negatives, ...", lambda w, c: _query_by_query(w), ""),
     ("labels in the order of samples, views of a sample one after the other", lambda w, c: _interleaved(w), ""),
     ("labels repeated as a whole, where each is meant once a view", lambda w, c: _tiled(w), ""),
+    ("the targets of all rows", lambda w, c: np.ones((len(w.own), 1)) * np.sum(w.positives, axis=0) / len(w.own), ""),
+    ("columns of the own class, numbered as before the anchor was cut out", lambda w, c: _after_the_cut(w), ""),
     ("labels in reverse order", lambda w, c: (w.labels[::-1][:, None] == w.kinds) * ~w.own * 1.0, ""),
     ("labels of the candidates in reverse order", lambda w, c: (w.labels[:, None] == w.kinds[::-1]) * ~w.own * 1.0, ""),
     ("labels of the anchors in ascending order", lambda w, c: (np.sort(w.labels)[:, None] == w.kinds) * ~w.own * 1.0,
@@ -439,6 +450,14 @@ def _tiled(w: DenseBatch) -> Any:
     v = max(len(w.labels) // n, 1)
     names = np.tile(w.labels.reshape(v, n).T.ravel()[:n], v)
     return (names[:, None] == names[None, :]) * ~w.own * 1.0 if len(names) == w.own.shape[1] else w.positives * np.nan
+
+
+def _after_the_cut(w: DenseBatch) -> Any:
+    """Positives where column j of a matrix without its diagonal is taken for candidate j."""
+    same = (w.labels[:, None] == w.kinds)[:, :-1]
+    out = np.zeros(w.own.shape)
+    np.put_along_axis(out, (w.j[:, :-1] + (w.j[:, :-1] >= w.i)), same * 1.0, axis=1)
+    return out
 
 
 def positives_stage(text: str) -> Stage:

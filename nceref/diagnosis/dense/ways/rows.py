@@ -155,8 +155,15 @@ _JOINT: tuple[tuple[str, Callable[[Any], Any]], ...] = (
     ("columns over all inputs with mean 0 and variance 1 first", lambda x: unit(_standard(x, 0))),
     ("a row of the first input, then one of the second, in turn",
      lambda x: unit(x).reshape(2, -1, x.shape[1]).swapaxes(0, 1).reshape(x.shape)),
+    ("the first halves of both inputs before the second ones", lambda x: unit(_by_halves(x))),
     ("even rows of all inputs before the odd ones", lambda x: unit(np.concatenate([x[::2], x[1::2]]))),
 )  # fmt: skip
+
+
+def _by_halves(x: Any) -> Any:
+    """Rows as two processes gather them that have both inputs each."""
+    n = len(x) // 2
+    return np.concatenate([x[: n // 2], x[n : n + n // 2], x[n // 2 : n], x[n + n // 2 :]])
 
 
 def _jointly(f: Callable[[Any], Any]) -> Callable[[DenseBatch, float], Any]:
