@@ -65,8 +65,10 @@ def _log(x: Any) -> Any:
 def is_plain(expression: Expression) -> bool:
     """Whether it has simple numbers and no exponentials.
 
-    >>> is_plain((Product(0.1),)), is_plain((Product(1.10517),))
+    >>> is_plain((Product(0.1),)), is_plain((Product(0.1), Product(1.10517)))
     (True, False)
+    >>> is_plain((Product(0.1, (("T", 1.0), ("e^(1/T)", 1.0))),))
+    False
     """
     names = [name for term in expression for name, _ in term.factors]
     return all(_simple(term.number, 1e-12)[1] for term in expression) and not any(

@@ -236,7 +236,7 @@ class Severity:
         # Where it is wrong on these inputs too, that was said.
         said = self.along_rows > _UNSEEN or not self._is_unseen()
         if wrong and ("gradient" in self.right or ("wrong" in self.arrays.values() and not said)):
-            yield f"on {counted(wrong, 'tested case')} the gradient is wrong"
+            yield f"on {counted(wrong, 'tested case')} the gradient is off by more than {_share(_UNSEEN)} of its length"
         if lost and not (self.not_finite[0] or self.gradients_lost or "lost" in self.scalars.values()):
             yield (
                 f"on {counted(lost, 'tested case')} the value or the gradient is NaN or infinite,"

@@ -165,6 +165,8 @@ def test_close_counts_units_in_the_last_place():
 def test_close_accepts_no_nan_and_no_infinity(wrong):
     assert not close(wrong, wrong)
     assert not close(1.0, wrong)
+    assert not close(np.array([1.0, wrong]), np.ones(2))
+    assert not close(np.ones(2), np.array([1.0, wrong]))
 
 
 def test_close_does_not_broadcast():

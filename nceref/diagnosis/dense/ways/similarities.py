@@ -7,7 +7,7 @@ import numpy as np
 
 from nceref.diagnosis.dense.batch import DenseBatch
 from nceref.diagnosis.dense.ways.way import INTEGER, REAL, Way
-from nceref.diagnosis.tape import edge
+from nceref.diagnosis.tape import Variable, edge
 
 Function = Callable[[Any, Any, Any, float], Any]
 """Of inner products, of the rows of both sides, and of a constant."""
@@ -114,19 +114,19 @@ def ways() -> tuple[Way, ...]:
     return tuple(out)
 
 
-def _of_one_input(w: DenseBatch, rows: Any) -> str:
-    """The input that rows are of, where it is one."""
+def _as(w: DenseBatch, rows: Any, role: str) -> Any:
+    """Rows in their role, with the input that they are of in the name of the edge, where it is one."""
+    x = w["rows of inputs"][rows]
+    if not isinstance(x, Variable):
+        return x
     ends = np.cumsum([len(block) for block in w.blocks])
     first, last = np.searchsorted(ends, [np.min(rows), np.max(rows)], side="right")
-    return f" of {w.rows[first]}" if first == last else ""
+    return edge(x, f"the rows as {role}", f"the rows of {w.rows[first]} as {role}" if first == last else "")
 
 
 def _of(f: Function, mask: Callable[[DenseBatch], Any], some: bool) -> Callable[[DenseBatch, float], Any]:
     def of(w: DenseBatch, c: float) -> Any:
-        a, b = (
-            edge(w["rows of inputs"][rows], f"the rows as {role}", f"the rows{_of_one_input(w, rows)} as {role}")
-            for rows, role in ((w.anchors, "anchors"), (w.against, "candidates"))
-        )
+        a, b = _as(w, w.anchors, "anchors"), _as(w, w.against, "candidates")
         s = a @ b.T
         other = f(s, a, b, c)
         return np.where(mask(w), other, s) if some else other
