@@ -194,8 +194,15 @@ def page_of(target: Any, tried: tuple[Candidate, ...], command: str = "") -> Pag
         page.print(f"  {how}", wrap=False)
     if command and not best.report.ok and (explained or not how):
         page.print(f"\nthe whole report{', with the fix' * _explains(best)}:")
-        page.print(f"  {command} --loss {best.loss} {how}".rstrip(), wrap=False)
+        given = [f"--set {name}=given" for name in _passed(best)]
+        page.print(" ".join(filter(None, (f"  {command} --loss {best.loss}", how, *given))), wrap=False)
     return page
+
+
+def _passed(candidate: Candidate) -> Iterator[str]:
+    """Arrays that it was called with and that a run has not by itself."""
+    usual = all_losses()[candidate.loss].declaration.variants[0]
+    yield from (name for name, x in candidate.options.items() if x is ... and usual.get(name) is not ...)
 
 
 def _explains(candidate: Candidate) -> bool:

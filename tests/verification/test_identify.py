@@ -85,6 +85,16 @@ def test_what_is_right_in_part_is_that_loss_and_a_constant_is_none():
 
 
 @pytest.mark.usefixtures("few_losses")
+def test_the_command_passes_the_arrays_that_were_passed():
+    def doubled(queries, keys, negatives, temperature):
+        return 2 * nceref.losses.info_nce(queries, keys, negatives, temperature=temperature)
+
+    found = identify.candidates(doubled)
+    page = identify.page_of("f", found, "nceref verify f").text()
+    assert page.endswith("  nceref verify f --loss info_nce --set negatives=given\n")
+
+
+@pytest.mark.usefixtures("few_losses")
 def test_a_loss_whose_value_is_right_goes_before_one_that_explains_another_value():
     def with_half_a_gradient(queries, keys, temperature):
         value, grads = nceref.losses.info_nce.value_and_grad(queries, keys, temperature=temperature)
