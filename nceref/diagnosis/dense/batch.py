@@ -60,8 +60,8 @@ class DenseBatch:
         The arguments of the loss.
     rows : tuple of str
         The inputs whose rows are compared, which stand below one another.
-    anchors, against : array of int
-        Which of these rows are the anchors, and which the candidates.
+    anchors, against : array of int, or tuple of these
+        Which of these rows are the anchors, and which the candidates; of several blocks side by side, those of each.
     labels, kinds : array of int, (n,) and (m,)
         Class of each anchor and of each candidate, -1 where there is none.
     done : mapping
@@ -118,6 +118,13 @@ class DenseBatch:
     def blocks(self) -> list[Array]:
         """The inputs whose rows are compared, views below one another."""
         return [flat(self.inputs[name]) for name in self.rows]
+
+    @property
+    def sides(self) -> list[tuple[Array, Array]]:
+        """Anchors and candidates of each block."""
+        if isinstance(self.anchors, tuple):
+            return list(zip(self.anchors, self.against, strict=True))
+        return [(self.anchors, self.against)]
 
     @property
     def counts(self) -> Array:

@@ -125,7 +125,7 @@ def factors_of(graph: Graph, deviations: Deviations) -> dict[str, float]:
 
 _OPTIONS = (
     "normalize", "fallback", "form", "base_temperature", "label_smoothing", "include_diagonal", "candidates",
-    "correction",
+    "correction", "directions",
 )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from nceref.diagnosis.dense.batch import DenseBatch, DenseFamily, DenseForm, emb
 from nceref.diagnosis.dense.losses.towers import WITH_TEMPERATURE
 from nceref.diagnosis.dense.stages import contrast
 from nceref.diagnosis.dense.temperatures import temperature, tempered
+from nceref.diagnosis.dense.ways.lineup import paired
 from nceref.diagnosis.tape import detached
 from nceref.engine.guides import rounding
 from nceref.family.guided_info_nce import SUMS as GUIDED_SUMS
@@ -62,10 +63,34 @@ def _side_by_side(blocks, unit, inputs, deviations):
 
     logits, numerator = tempered(similar, positives, inputs, deviations)
     candidates = ~own & ~again if "positive-counted-once" in deviations else ~own
+    of_role = {"first": np.arange(n), "second": np.arange(n, 2 * n), "queue": np.arange(2 * n, 2 * n + _hard(unit))}
     return DenseBatch(
         logits, numerator, candidates, positives.astype(float), own, in_queue=in_queue,
-        temperature=temperature(inputs, deviations), samples=n, inputs=inputs, labels=np.arange(n),
+        same_view=np.concatenate([np.full(block[2].shape, block[0] == block[1]) for block in blocks], axis=1),
+        temperature=temperature(inputs, deviations), samples=n, inputs=inputs,
+        rows=("queries", "documents", *(["negatives"] if "queue" in unit else [])),
+        anchors=tuple(of_role[block[0]] for block in blocks), against=tuple(of_role[block[1]] for block in blocks),
+        labels=np.arange(n),
+        kinds=np.concatenate([np.arange(n) if block[1] != "queue" else np.full(_hard(unit), -1) for block in blocks]),
     )  # fmt: skip
+
+
+def _hard(unit):
+    return len(unit.get("queue", ()))
+
+
+def _of_one_width(inputs):
+    """The batches; none where one direction alone has hard negatives, so that their rows are no one matrix."""
+    batches = _in_all_directions(inputs, {})
+    return batches if len({batch.own.shape for batch in batches}) == 1 else None
+
+
+def _stages(inputs, reduction):
+    hard = ["negatives"] if inputs.get("negatives") is not None else []
+    # The mean over two directions is half of the sum of their rows.
+    halved = (lambda batch: 0.5) if inputs.get("directions") == "symmetric" and reduction != "mean" else None
+    candidates = "the candidates of all directions" + ", but for those above the limit" * ("margin" in inputs)
+    return paired(("queries", "documents", *hard), "the own document", candidates, inputs, reduction, factor=halved)
 
 
 def _mean_of_directions(batches, deviations):
@@ -138,7 +163,9 @@ _BY_A_GUIDE = (
 DENSE = DenseFamily(
     name="directions",
     losses={
-        "multi_direction": DenseForm(_in_all_directions, _mean_of_directions, (*_EVERY, *_UNGUIDED)),
-        "guided_info_nce": DenseForm(_guided, contrast, (*_EVERY, *_BY_A_GUIDE)),
+        "multi_direction": DenseForm(
+            _in_all_directions, _mean_of_directions, (*_EVERY, *_UNGUIDED), _stages, _of_one_width
+        ),
+        "guided_info_nce": DenseForm(_guided, contrast, (*_EVERY, *_BY_A_GUIDE), _stages),
     },
 )

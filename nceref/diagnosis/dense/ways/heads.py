@@ -50,6 +50,14 @@ def _of_positive(w: DenseBatch) -> Any:
     return z[None, :]
 
 
+def _beside_all(w: DenseBatch) -> Any:
+    """Logarithms of probabilities beside the negatives of each row, the mean over the rows."""
+    if w.height:
+        # The table of several batches would be large, and none of theirs.
+        raise ValueError
+    return _y(w) - np.mean(np.logaddexp(_y(w)[:, :, None], _negatives(w)[:, 0]), axis=-1)
+
+
 def _all_positives(w: DenseBatch) -> Any:
     return log_sum_exp(log_sum_exp(_y(w) + log_of(np.maximum(w["positives"], 0))))
 
@@ -101,8 +109,7 @@ PROBABILITIES: tuple[tuple[str, Of, str], ...] = (
     ("e^(l_ip)/sqrt(Z_i Z_p)", lambda w, c: _y(w) - (_z(w) + _of_positive(w)) / 2, ""),
     ("e^(l_ip)/(Z_i + Z_p)", lambda w, c: _y(w) - np.logaddexp(_z(w), _of_positive(w)), ""),
     # Sums over the whole batch where one row is meant; a column beside a row makes a table of both.
-    ("e^(l_ip)/(e^(l_ip) + sum_n e^(l_jn)), the mean over all rows j", lambda w, c: _y(w) - np.mean(np.logaddexp(
-        _y(w)[:, :, None], _negatives(w)[:, 0]), axis=-1), ""),
+    ("e^(l_ip)/(e^(l_ip) + sum_n e^(l_jn)), the mean over all rows j", lambda w, c: _beside_all(w), ""),
     ("e^(l_ip) over the sum of all Z", lambda w, c: _y(w) - log_sum_exp(_z(w)[:, 0]), ""),
     ("e^(l_ip) over the mean of all Z", lambda w, c: _y(w) - log_sum_exp(_z(w)[:, 0]) + np.log(len(_z(w))), ""),
     ("e^(l_ip)/Z_0", lambda w, c: _y(w) - _z(w)[0], ""),

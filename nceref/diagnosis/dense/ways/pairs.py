@@ -7,6 +7,7 @@ import numpy as np
 
 from nceref.diagnosis.dense.batch import DenseBatch, log_sum_exp
 from nceref.diagnosis.dense.ways.way import INTEGER, REAL, Stage, Way, log_of
+from nceref.diagnosis.tape import detached
 
 Weights = Callable[[DenseBatch, float], Any]
 
@@ -203,7 +204,10 @@ def _mean(w: DenseBatch) -> Any:
 
 
 def _median(w: DenseBatch) -> Any:
-    return np.nanmedian(np.where(w.negatives, w["similarities"], np.nan), axis=1, keepdims=True)
+    n = _count(w.negatives)
+    ordered = np.sort(np.where(w.negatives, detached(w["similarities"]), np.inf), axis=1)
+    middle = (np.take_along_axis(ordered, np.maximum(k, 0), axis=1) for k in ((n - 1) // 2, n // 2))
+    return sum(middle) / 2
 
 
 def _first_of_class(w: DenseBatch) -> Any:

@@ -1,6 +1,6 @@
 """Which function of two rows their similarity is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -114,6 +114,10 @@ def ways() -> tuple[Way, ...]:
     return tuple(out)
 
 
+def _beside(blocks: Sequence[Any]) -> Any:
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
+
+
 def _as(w: DenseBatch, rows: Any, role: str) -> Any:
     """Rows in their role, with the input that they are of in the name of the edge, where it is one."""
     x = w["rows of inputs"][rows]
@@ -126,9 +130,9 @@ def _as(w: DenseBatch, rows: Any, role: str) -> Any:
 
 def _of(f: Function, mask: Callable[[DenseBatch], Any], some: bool) -> Callable[[DenseBatch, float], Any]:
     def of(w: DenseBatch, c: float) -> Any:
-        a, b = _as(w, w.anchors, "anchors"), _as(w, w.against, "candidates")
-        s = a @ b.T
-        other = f(s, a, b, c)
-        return np.where(mask(w), other, s) if some else other
+        rows = [(_as(w, one, "anchors"), _as(w, other, "candidates")) for one, other in w.sides]
+        blocks = [(a @ b.T, a, b) for a, b in rows]
+        made = _beside([f(*block, c) for block in blocks])
+        return np.where(mask(w), made, _beside([s for s, *_ in blocks])) if some else made
 
     return of
