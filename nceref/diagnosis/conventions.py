@@ -479,7 +479,7 @@ _LISTED = (
     # Where the value is right and the gradient is not.
     Convention("first-input-detached", "gradient", "no gradient to the first input", "Do not detach the first input."),
     Convention("keys-detached", "gradient", "no gradient to the second input, such as the keys",
-               "Do not detach that input, or use a loss in which it is constant, as the keys of moco are.",
+               "Do not detach the keys, or what is the second input in their place; in moco the keys are constant.",
                threads=("JohnGiorgi/DeCLUTR#212",)),
     Convention("temperature-detached", "gradient", "no gradient to the temperature or scale",
                "Keep the temperature in the graph: no .item(), .detach(), .data, float() or function of math.",

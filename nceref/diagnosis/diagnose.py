@@ -163,7 +163,8 @@ def in_words(
     intend = "" if explanation.apart or named else options_of(explanation.options, answered)
     found = replace(diagnosis("+".join(ids), *parts, predicts=predicts), intend=intend)
     others = [o.remedy or fix_of(o.id) for o in explanation.value_options] + [fix_of(one.id) for one in named]
-    own = " ".join([*others, explanation.remedy]).strip()
+    backward = [fix_of(o.id) for o in explanation.options if o.axis in GRADIENT_AXES]
+    own = " ".join([*others, *([explanation.remedy] if explanation.remedy else backward)])
     return replace(found, fix=own) if explanation.remedy or any(o.remedy for o in explanation.options) else found
 
 
@@ -191,7 +192,8 @@ def _beside(
     largest = FORMATS[answered[0].probe.dtype].storage.largest
     beyond = [o for o in nonfinite if not np.all(np.abs(expected(o.probe)[0]) <= largest)]
     cases = f"on {out_of(len(nonfinite), len(answered), 'case')}"
-    if beyond:
+    # Of a formula the way may leave the range, and not the loss.
+    if beyond and not any(o.id == FORMULA for o in explanation.options):
         which = "where" if beyond == nonfinite else f"on {len(beyond)} of them because"
         cases += f", {which} the loss with that has no finite value in {answered[0].probe.dtype}"
     rest = [o for o in answered if o not in beyond]

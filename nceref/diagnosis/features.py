@@ -140,7 +140,8 @@ def _by_size(failing: Sequence[Observation], others: Sequence[Observation]) -> s
     for unit, size in _SIZES.items():
         bad, good = [size(o.probe) for o in failing], [size(o.probe) for o in others]
         if min(bad) > max(good):
-            return f"exactly those of {min(bad)} {unit} and more"
+            between = "" if min(bad) == max(good) + 1 else f" (the others have {max(good)} and fewer)"
+            return f"exactly those of {min(bad)} {unit} and more{between}"
         if max(bad) < min(good):
             return f"exactly those of {max(bad)} {unit} and fewer"
     return ""

@@ -182,6 +182,9 @@ class _Search:
             if worst > 1:
                 return None
         said = in_words(done, self.usual)
+        if self.explanation.value_options and not self.base:
+            # What it should be is another thing beside another value.
+            said = said.replace("what it should be", "that of this value")
         return replace(
             self.explanation,
             options=chosen,

@@ -43,7 +43,6 @@ Lines = tuple[str, str, tuple[Difference, ...]]
 
 
 _CARRYING: Mapping[str, tuple[tuple[str, float], ...]] = {
-    "similarities": (("the similarities", 1.0),),
     "logits": (("the denominator", 1.0), ("the numerator", 1.0)),
     "weights": (("the weights", 0.0),),
 }

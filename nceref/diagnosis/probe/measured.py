@@ -36,6 +36,8 @@ KEPT = (
 """Calls that a formula must predict beside the cases: other rows, sizes, scalars and labels."""
 _FEWEST = 6
 """Of these, how many must have an answer."""
+_LARGEST = 200
+"""Rows of a case that it is tried on: ways of a stage may have a table for each pair."""
 _DTYPES = ("float64", "float32")
 """Formats whose numbers say enough."""
 
@@ -54,7 +56,8 @@ def measured(calls: FreshCalls, answered: Sequence[Observation], search: Search 
     rows = like.reduction == "none"
     call = partial(_summed_call, calls.call, like.reduction)
     like = replace(like, reduction="mean" if like.reduction == "mean" else "sum")
-    seen = [_summed(o) for o in usable(answered) if is_comparable(o)]
+    every = [_summed(o) for o in usable(answered)]
+    seen = [o for o in every if is_comparable(o) and _rows(o.probe) <= _LARGEST]
     looking = FormulaSearch(FreshCalls(lambda probe: call(replace(probe, mode="no-grad")), like))
     fresh = FreshCalls(call, like)
     known: list[Any] = []
@@ -68,10 +71,10 @@ def measured(calls: FreshCalls, answered: Sequence[Observation], search: Search 
         if (found := _explained(formula, seen, fresh)) is None:
             continue
         if not found.apart:
-            return _diagnosis(formula, found, seen, fresh, rows)
+            return _diagnosis(formula, found, every, fresh, rows)
         on_a_part = on_a_part or (formula, found)
     if on_a_part is not None:
-        return _diagnosis(*on_a_part, seen, fresh, rows)
+        return _diagnosis(*on_a_part, every, fresh, rows)
     if looking.is_cut and search is not None:
         search.end("limit", f"was cut after {EFFORT:,.0f} evaluations of parts of the loss, its limit")
     return None
@@ -88,6 +91,11 @@ def _with_stages(like: Template) -> Template | None:
         if inputs is not None and batches(one.loss, inputs) is not None:
             return one
     return None
+
+
+def _rows(probe: Probe) -> int:
+    """The largest number of rows of an input."""
+    return max(len(x) for x in probe.inputs.values() if np.ndim(x))
 
 
 def _summed_call(call: Call, reduction: str, probe: Probe) -> Outcome:

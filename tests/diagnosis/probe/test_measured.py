@@ -110,6 +110,9 @@ def test_the_gradients_of_a_formula_are_compared_too(without, id):
     assert diagnosis.id == f"measured-formula{id}"
     assert "Z_i over all candidates, negatives 2 times" in diagnosis.sentence
     assert ("gradient of keys is 0" in diagnosis.sentence) == bool(without)
+    # Both are mended.
+    assert diagnosis.fix.startswith("Write Z_i over all keys in the place of ")
+    assert diagnosis.fix.count("Do not detach the keys") == bool(without)
 
 
 def maximum_never_added(z1, z2, temperature):

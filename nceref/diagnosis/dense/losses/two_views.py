@@ -117,7 +117,7 @@ _EVERY = (
 )  # fmt: skip
 _PROBABILITY = ("softplus-threshold", "softmax-applied-twice", "negatives-ignored", "positive-dropped-from-denominator")
 _OUTSIDE = ("positive-kept-in-denominator", "denominators-added-as-logs", "negatives-ignored")
-_CORRECTED = ("correction-missing", "positive-dropped-from-denominator")
+_CORRECTED = ("correction-missing", "positive-dropped-from-denominator", "softplus-threshold")
 
 DENSE = DenseFamily(
     name="two_views",

@@ -52,10 +52,11 @@ def _of_positive(w: DenseBatch) -> Any:
 
 def _beside_all(w: DenseBatch) -> Any:
     """Logarithms of probabilities beside the negatives of each row, the mean over the rows."""
-    if w.height:
-        # The table of several batches would be large, and none of theirs.
+    if w.height or np.any(np.sum(w["positives"] > 0, axis=1) > 1):
+        # The table of several batches is none of theirs, and that of all positives would be large.
         raise ValueError
-    return _y(w) - np.mean(np.logaddexp(_y(w)[:, :, None], _negatives(w)[:, 0]), axis=-1)
+    own = np.sum(np.where(w["positives"] > 0, _y(w), 0.0), axis=1)
+    return _y(w) - np.mean(np.logaddexp(own[:, None], _negatives(w)[:, 0]), axis=-1)[:, None]
 
 
 def _all_positives(w: DenseBatch) -> Any:

@@ -134,7 +134,7 @@ _SUMS = (
     ("log sum_j m_ij e^(f_ij)", lambda f, m, w: np.log(np.sum(m * np.exp(f), axis=1))),
     ("the positive and the hardest negative", lambda f, m, w: np.sum(f * w.together, axis=1)
      + np.max(np.where(w.together, -np.inf, m * f), axis=1)),
-    ("the mean of positives and the mean of negatives", lambda f, m, w: (np.sum(f * w.together, axis=1) + np.sum(
+    ("the mean over positives plus the mean over negatives", lambda f, m, w: (np.sum(f * w.together, axis=1) + np.sum(
         f * m * ~w.together, axis=1) / max(w.samples - 1, 1))),
     ("half of the mean of positives and half of the mean of negatives", lambda f, m, w: 0.5 * (np.sum(
         f * w.together, axis=1) + np.sum(f * m * ~w.together, axis=1) / max(w.samples - 1, 1))),

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from nceref.diagnosis.dense.batch import DenseBatch
+from nceref.diagnosis.dense.batch import DenseBatch, similarities
 from nceref.diagnosis.dense.ways.way import INTEGER, REAL, Way
 from nceref.diagnosis.tape import Variable, edge
 
@@ -118,20 +118,28 @@ def _beside(blocks: Sequence[Any]) -> Any:
     return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
 
 
-def _as(w: DenseBatch, rows: Any, role: str) -> Any:
-    """Rows in their role, with the input that they are of in the name of the edge, where it is one."""
-    x = w["rows of inputs"][rows]
-    if not isinstance(x, Variable):
-        return x
+def _of_one_input(w: DenseBatch, rows: Any) -> str:
+    """The name of the input that rows are of, where it is one."""
     ends = np.cumsum([len(block) for block in w.blocks])
     first, last = np.searchsorted(ends, [np.min(rows), np.max(rows)], side="right")
-    return edge(x, f"the rows as {role}", f"the rows of {w.rows[first]} as {role}" if first == last else "")
+    return w.rows[first] if first == last else ""
+
+
+def _compared(w: DenseBatch, sides: tuple[Any, Any]) -> tuple[Any, Any, Any]:
+    """Inner products of the rows on both sides, and these; on the tape with the edges that the dense forms have."""
+    a, b = (w["rows of inputs"][rows] for rows in sides)
+    if not isinstance(a, Variable):
+        return a @ b.T, a, b
+    one, other = (_of_one_input(w, rows) for rows in sides)
+    a, b = edge(a, one and f"the rows of {one} as anchors"), edge(b, other and f"the rows of {other} as candidates")
+    if isinstance(w.anchors, tuple):
+        return a @ b.T, a, b
+    return similarities(a, b, {}, w.positives, w.same_view, inputs=(one, other)), a, b
 
 
 def _of(f: Function, mask: Callable[[DenseBatch], Any], some: bool) -> Callable[[DenseBatch, float], Any]:
     def of(w: DenseBatch, c: float) -> Any:
-        rows = [(_as(w, one, "anchors"), _as(w, other, "candidates")) for one, other in w.sides]
-        blocks = [(a @ b.T, a, b) for a, b in rows]
+        blocks = [_compared(w, sides) for sides in w.sides]
         made = _beside([f(*block, c) for block in blocks])
         return np.where(mask(w), made, _beside([s for s, *_ in blocks])) if some else made
 
