@@ -18,6 +18,7 @@ from nceref.diagnosis.gradients import with_gradients
 from nceref.diagnosis.options import Option
 from nceref.diagnosis.probe.composed import EFFORT, FormulaSearch
 from nceref.diagnosis.probe.composition import Composition
+from nceref.diagnosis.probe.search import REFUSED
 from nceref.diagnosis.refute import holds, tried
 from nceref.diagnosis.search import is_comparable, verified
 from nceref.spec import Scalar
@@ -130,7 +131,7 @@ def _explained(formula: Composition, seen: Sequence[Observation], fresh: FreshCa
         return None
     try:
         candidates = with_gradients(whole, analyses)
-    except TypeError:
+    except (*REFUSED, AttributeError):
         # A way of a stage has an operation that the tape has no rule for.
         candidates = [replace(whole, gradient_words=(_NOT_COMPARED,), holds=lambda judged: True)]
     if not others:

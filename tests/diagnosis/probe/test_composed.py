@@ -10,7 +10,7 @@ from slow import partly_slow
 import nceref
 from nceref.cases.records import Outcome
 from nceref.diagnosis.dense.forms import FORMULA, batches, form_of, gradients, stages
-from nceref.diagnosis.dense.ways.way import REAL, Stage, Way
+from nceref.diagnosis.dense.ways.way import INTEGER, REAL, Stage, Way
 from nceref.diagnosis.expressions import Product, expression_of, has_expression
 from nceref.diagnosis.fresh import fresh_inputs
 from nceref.diagnosis.probe.composed import SEARCHED
@@ -58,6 +58,41 @@ def check_gradients(loss, inputs, reduction, line_up):
     for name, gradient in want.items():
         room = 1e-12 * np.max(np.abs(gradient))
         np.testing.assert_allclose(found[name], gradient, rtol=1e-11, atol=room, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "name", partly_slow(["alignment", "nce", "info_nce", "siglip"], ("alignment", "nce").__contains__, "every way")
+)
+@np.errstate(all="ignore")
+def test_ways_have_the_gradients_of_their_values(name):
+    loss = nceref.get_loss(name).declaration
+    inputs = dict(bound_loss(loss, (), fresh_inputs(inputs_like(loss, {}), SEARCHED[1])).arguments)
+    leaves = [p for p in loss.differentiable if inputs.get(p) is not None]
+    line_up = stages(loss, inputs, "mean")
+    rng = np.random.default_rng(1)
+    along = {leaf: 0.1 * rng.standard_normal(np.shape(inputs[leaf])) for leaf in leaves}
+    changes = [(k, n, way) for k, stage in enumerate(line_up) for n, way in stage.alone if "rounded" not in way.text]
+    without = 0
+    for k, n, way in changes:
+        constant = number({REAL: 0.4, INTEGER: 2.0}[way.constant]) if way.constant else None
+        formula = Composition(loss, "mean", line_up, Replacement(((k, n),), constant), 2.0**-53)
+
+        def value(step, formula=formula):
+            moved = {leaf: inputs[leaf] + step * along[leaf] for leaf in leaves}
+            return formula.rows({**inputs, **moved}).values[0]
+
+        if not np.isfinite(value(0.0)):
+            continue
+        try:
+            found = gradients(form_of(loss), inputs, {FORMULA: formula}, leaves)
+        except (TypeError, AttributeError):
+            # What the tape has no rule for is not compared.
+            without += 1
+            continue
+        slope = sum(np.sum(found[leaf] * along[leaf]) for leaf in leaves)
+        near = (8 * (value(1e-6) - value(-1e-6)) - value(2e-6) + value(-2e-6)) / 12e-6
+        assert slope == pytest.approx(near, rel=1e-5, abs=1e-5), way.text
+    assert without <= len(changes) / 50
 
 
 @pytest.mark.parametrize(

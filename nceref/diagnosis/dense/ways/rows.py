@@ -92,7 +92,7 @@ ORDERS: tuple[tuple[str, Map, str], ...] = (
     ("x/|x|, the first row again in the place of the last", lambda x, c: unit(np.concatenate([x[:-1], x[:1]])), ""),
     ("x/|x|, rows in the order of their lengths", lambda x, c: unit(x)[np.argsort(_length(x)[:, 0])], ""),
     ("x/|x|, rows in the order of their first entries", lambda x, c: unit(x)[np.argsort(x[:, 0])], ""),
-    ("(x^T read row by row as N x D)/|.|", lambda x, c: unit(x.T.reshape(x.shape)), ""),
+    ("(x^T read row by row as N x D)/|.|", lambda x, c: unit(np.reshape(x.T, x.shape)), ""),
 )  # fmt: skip
 
 

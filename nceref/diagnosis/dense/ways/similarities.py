@@ -86,7 +86,8 @@ FUNCTIONS: tuple[tuple[str, Function, str], ...] = (
     ("a.b over the norm of its row", lambda s, a, b, c: s / np.sqrt(np.sum(s * s, axis=1, keepdims=True)), ""),
     ("a.b over the norm of its column", lambda s, a, b, c: s / np.sqrt(np.sum(s * s, axis=0, keepdims=True)), ""),
     ("a.b with mean 0 and variance 1 in each row", lambda s, a, b, c: _standard(s), ""),
-    ("a.b from 0 to 1 in each row", lambda s, a, b, c: (s - s.min(1, keepdims=True)) / np.ptp(s, 1)[:, None], ""),
+    ("a.b from 0 to 1 in each row", lambda s, a, b, c: (s - np.min(s, axis=1, keepdims=True)) / (
+        np.max(s, axis=1, keepdims=True) - np.min(s, axis=1, keepdims=True)), ""),
     ("a.b where it is above 0, {c} times as much elsewhere", lambda s, a, b, c: np.where(s > 0, s, c * s), REAL),
     ("|a.b|^{c} with the sign of a.b", lambda s, a, b, c: np.sign(s) * np.abs(s) ** c, REAL),
     ("a.b rounded to {c} digits", lambda s, a, b, c: np.round(s, int(c)), INTEGER),
