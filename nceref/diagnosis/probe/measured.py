@@ -37,8 +37,8 @@ KEPT = (
 """Calls that a formula must predict beside the cases: other rows, sizes, scalars and labels."""
 _FEWEST = 6
 """Of these, how many must have an answer."""
-_LARGEST = 200
-"""Rows of a case that it is tried on: ways of a stage may have a table for each pair."""
+_MOST_PAIRS = 100_000
+"""Pairs of rows in a case that it is tried on: ways of a stage may have a vector for each of them."""
 _DTYPES = ("float64", "float32")
 """Formats whose numbers say enough."""
 
@@ -58,7 +58,7 @@ def measured(calls: FreshCalls, answered: Sequence[Observation], search: Search 
     call = partial(_summed_call, calls.call, like.reduction)
     like = replace(like, reduction="mean" if like.reduction == "mean" else "sum")
     every = [_summed(o) for o in usable(answered)]
-    seen = [o for o in every if is_comparable(o) and _rows(o.probe) <= _LARGEST]
+    seen = [o for o in every if is_comparable(o) and _pairs(o.probe) <= _MOST_PAIRS]
     looking = FormulaSearch(FreshCalls(lambda probe: call(replace(probe, mode="no-grad")), like))
     fresh = FreshCalls(call, like)
     known: list[Any] = []
@@ -94,9 +94,9 @@ def _with_stages(like: Template) -> Template | None:
     return None
 
 
-def _rows(probe: Probe) -> int:
-    """The largest number of rows of an input."""
-    return max(len(x) for x in probe.inputs.values() if np.ndim(x))
+def _pairs(probe: Probe) -> int:
+    """The number of pairs of an anchor and a candidate."""
+    return max((one.own.size for one in batches(probe.loss, probe.bound.arguments) or ()), default=0)
 
 
 def _summed_call(call: Call, reduction: str, probe: Probe) -> Outcome:
