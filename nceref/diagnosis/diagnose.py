@@ -55,10 +55,10 @@ def diagnose(
     ``unexplained`` where nothing fits; none where the target is right.
     """
     answered = [o for o in observations if not o.probe.skip and not o.outcome.trouble]
-    if (again := repeated(_failing(answered), calls)) is not None:
-        return (_not_repeatable(again),)
     if (told := _told(answered)) is not None:
         return (told,)
+    if (again := repeated(_failing(answered), calls)) is not None:
+        return (_not_repeatable(again),)
     if (same := _same_everywhere(answered, calls)) is not None:
         # Some conventions leave no more than that; a factor or an offset would explain any such function.
         single = explained(answered, calls, singly=True).kept

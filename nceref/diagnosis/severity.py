@@ -225,7 +225,8 @@ class Severity:
             for name in (name for name in names if name in self.times):
                 yield f"the gradient of {name} has the right sign and is {_range(self.times[name], 2)} times as large"
             if names := [name for name in names if name not in self.times]:
-                yield f"the gradient of {listed(names)} is wrong, so that {_it(names)} learns something else"
+                learns = "it learns" if len(names) == 1 else "they learn"
+                yield f"the gradient of {listed(names)} is wrong, so that {learns} something else"
         for embedding, what in ((True, "their encoder"), (False, "what computes them")):
             if names := [name for name, is_embedding in self.constants.items() if is_embedding is embedding]:
                 what = what.replace("their", "its").replace("them", "it") if len(names) == 1 else what

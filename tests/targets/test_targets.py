@@ -180,6 +180,8 @@ def test_an_import_that_a_dependency_lacks_is_told_of_the_dependency(written, tm
         ("arcface", lambda feat, weight, label, s, m: 0,
          "embeddings -> feat, class_weights -> weight, target -> label, scale -> s, margin -> m"),
         ("uniformity", lambda x, t=2: 0, "x, t"),
+        ("mnrl", lambda queries, documents, negatives=None, temperature=0.05: 0,
+         "queries, documents, temperature, hardness = 0, without negatives (--set negatives=given passes it)"),
         ("cross_entropy", lambda pred, label: 0,
          "logits -> pred, target -> label, temperature = 1, label_smoothing = 0"),
     ],

@@ -202,6 +202,7 @@ def test_state_around_a_function_is_named():
     report = nceref.verify(counts, loss="info_nce", suite="quick", case="designed-0.3")
     sentences = {r.quantity: r.why for r in report.results}
     assert sentences["behavior.not-deterministic"].endswith("; the first call has changed `CALLS`, `last`, `rows`")
+    assert ids(report) == ["earlier-calls-kept"]
 
 
 def test_a_torch_module_that_was_made_for_a_case_is_called_before_with_what_it_was_made_of(torch):

@@ -112,12 +112,12 @@ def test_ways_at_once_are_what_they_are_one_by_one(name):
     with np.errstate(all="ignore"):
         call.before({}, keep=True)
         for k, stage in enumerate(call.stages[:-1]):
-            few = [n for n, way in stage.alone[1:13] if not way.constant]
+            few = [n for n, way in stage.alone[1:] if not way.constant][:12]
             numbers = [n for n in few if np.isfinite(call.tried({k: n}))]
             for n in numbers:
                 call.before({k: n}, keep=True)
             for other, later in list(enumerate(call.stages[:-1]))[k + 1 :]:
-                ways = [(n, ONE) for n, way in later.alone[1:13] if not way.constant]
+                ways = [(n, ONE) for n, way in later.alone[1:] if not way.constant][:12]
                 ways += [(n, number(0.7)) for n, way in later.alone if way.constant == REAL][:6]
                 pairs = call.rows_of_pairs(k, [(n, ONE) for n in numbers], other, ways)
                 values = [[call.tried({k: n, other: m}, c) for m, c in ways] for n in numbers]
