@@ -406,8 +406,9 @@ def _confirmed(program: Program, dtype: str, suite: str, diagnosis: Diagnosis) -
     """Whether a program does what a diagnosis says on cases of another seed."""
     from nceref.verification.verifier import observe
 
+    # What says only where the program is wrong was measured there.
     if diagnosis.predicts is None:
-        return False
+        return diagnosis.id in _WHERE
     options = {"dtype": dtype, "suite": suite, "seed": 1, **intended(program)}
     framework = program.framework or "numpy"
     return diagnosis.predicts(observe(target(program), loss=program.loss, framework=framework, **options))

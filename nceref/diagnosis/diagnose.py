@@ -22,6 +22,7 @@ from nceref.diagnosis.localize import Located, localized, with_other_setting
 from nceref.diagnosis.options import is_listed
 from nceref.diagnosis.refute import explained, explained_apart, holds
 from nceref.diagnosis.rounding import Repeated, repeated
+from nceref.diagnosis.search import is_comparable
 from nceref.diagnosis.triage import triage
 from nceref.output.limits import of_the_bound
 from nceref.output.words import out_of
@@ -171,10 +172,18 @@ def in_words(
 def _predicted(explanation: Explanation, beside: Sequence[Callable[..., bool]], seen: Sequence[Observation]) -> bool:
     """Whether other cases are as an explanation says, and what is said beside it."""
     answered = usable(seen)
-    part = answered
+    part = [o for o in answered if _says(explanation, o)]
     if explanation.apart:
         part = [o for o in answered if samples(o.probe) > 1 and not gaps(o)[VALUE].right]
     return bool(part) and holds(explanation, part) and all(predicts(answered) for predicts in beside)
+
+
+def _says(explanation: Explanation, observation: Observation) -> bool:
+    """Whether an explanation has a number for a case: a formula may have none where its stages leave the range."""
+    if not any(o.id == FORMULA for o in explanation.options) or not is_comparable(observation):
+        return True
+    value, _ = variant_value(CaseAnalysis(observation), explanation.value_options)
+    return bool(np.all(np.isfinite(value)))
 
 
 def _beside(
