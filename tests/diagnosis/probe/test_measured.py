@@ -104,7 +104,9 @@ def analytic(queries, keys, temperature):
     return np.mean(np.log(np.sum(weights * np.exp(logits), axis=1)) - np.diagonal(logits))
 
 
-@pytest.mark.parametrize(("without", "id"), [("", ""), ("keys", "+keys-detached")])
+@pytest.mark.parametrize(
+    ("without", "id"), partly_slow([("", ""), ("keys", "+keys-detached")], lambda each: each[0], "the same formula")
+)
 def test_the_gradients_of_a_formula_are_compared_too(without, id):
     diagnosis = with_gradients(analytic, without)
     assert diagnosis.id == f"measured-formula{id}"
@@ -135,6 +137,7 @@ def three_rows_of_more_than_five(queries, keys, temperature):
     return np.mean(rows if len(rows) <= 5 else rows[:3])
 
 
+@pytest.mark.slow(reason="two searches, of all calls and of those that are wrong")
 def test_cases_on_which_the_reference_is_right_may_be_others():
     diagnosis = formula_of(three_rows_of_more_than_five)
     assert "L = mean of L_i over the first 3 rows" in diagnosis.sentence
