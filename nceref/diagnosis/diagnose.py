@@ -11,7 +11,6 @@ from nceref.cases.records import Diagnosis, DiagnosisPart, Observation, Outcome,
 from nceref.diagnosis.advice import fix_of
 from nceref.diagnosis.case import CaseAnalysis
 from nceref.diagnosis.conventions import CONVENTIONS
-from nceref.diagnosis.dense.forms import FORMULA
 from nceref.diagnosis.departure import departure
 from nceref.diagnosis.explanation import GRADIENT_AXES, Explanation, variant_value
 from nceref.diagnosis.features import samples
@@ -174,13 +173,13 @@ def _predicted(explanation: Explanation, beside: Sequence[Callable[..., bool]], 
     answered = usable(seen)
     part = [o for o in answered if _says(explanation, o)]
     if explanation.apart:
-        part = [o for o in answered if samples(o.probe) > 1 and not gaps(o)[VALUE].right]
+        part = [o for o in part if samples(o.probe) > 1 and not gaps(o)[VALUE].right]
     return bool(part) and holds(explanation, part) and all(predicts(answered) for predicts in beside)
 
 
 def _says(explanation: Explanation, observation: Observation) -> bool:
     """Whether an explanation has a number for a case: a formula may have none where its stages leave the range."""
-    if not any(o.id == FORMULA for o in explanation.options) or not is_comparable(observation):
+    if not explanation.is_formula or not is_comparable(observation):
         return True
     value, _ = variant_value(CaseAnalysis(observation), explanation.value_options)
     return bool(np.all(np.isfinite(value)))
@@ -202,11 +201,11 @@ def _beside(
     beyond = [o for o in nonfinite if not np.all(np.abs(expected(o.probe)[0]) <= largest)]
     cases = f"on {out_of(len(nonfinite), len(answered), 'case')}"
     # Of a formula the way may leave the range, and not the loss.
-    if beyond and not any(o.id == FORMULA for o in explanation.options):
+    if beyond and not explanation.is_formula:
         which = "where" if beyond == nonfinite else f"on {len(beyond)} of them because"
         cases += f", {which} the loss with that has no finite value in {answered[0].probe.dtype}"
     rest = [o for o in answered if o not in beyond]
-    moved = any(o.axis in _EXPONENTS or o.id == FORMULA for o in explanation.options)
+    moved = explanation.is_formula or any(o.axis in _EXPONENTS for o in explanation.options)
     causes = triage(rest, expected, causes=not moved, calls=calls)
     # A cause that covers all of them counts them as well.
     return causes, () if causes and not beyond else (DiagnosisPart("your value is NaN or infinite", cases),)

@@ -7,6 +7,7 @@ from typing import Any
 
 from nceref.cases.records import DiagnosisPart
 from nceref.diagnosis.case import CaseAnalysis
+from nceref.diagnosis.dense.forms import FORMULA
 from nceref.diagnosis.options import Option
 
 GRADIENT_AXES = ("gradient", "gradient-factor")
@@ -54,6 +55,11 @@ class Explanation:
     def ids(self) -> tuple[str, ...]:
         """The conventions."""
         return tuple(option.id for option in self.options)
+
+    @property
+    def is_formula(self) -> bool:
+        """Whether a formula is what explains the values."""
+        return FORMULA in self.ids
 
     @property
     def value_options(self) -> tuple[Option, ...]:

@@ -49,6 +49,12 @@ def _cosines(probe: Probe) -> Any:
     return (unit @ unit.T)[np.triu_indices(len(unit), 1)]
 
 
+def _labels(probe: Probe) -> list[Any]:
+    """The labels that are given and are no classes with weights of their own, those of the samples first."""
+    names = [p.name for p in probe.loss.parameters if isinstance(p, Labels) and p.classes is None]
+    return [np.asarray(probe.inputs[name]) for name in names if probe.inputs.get(name) is not None]
+
+
 def without_positive(probe: Probe) -> bool:
     """Whether an anchor has no positive: a label is alone among samples and queue, or a row of the mask is empty."""
     x = embeddings(probe.loss, probe.inputs)
@@ -57,8 +63,7 @@ def without_positive(probe: Probe) -> bool:
         # An anchor is no positive of itself.
         off = np.asarray(mask) * (1 - np.eye(len(mask)))
         return bool(np.any(off.sum(axis=1) == 0))
-    labels = [p.name for p in probe.loss.parameters if isinstance(p, Labels) and p.classes is None]
-    given = [np.asarray(probe.inputs[name]) for name in labels if probe.inputs.get(name) is not None]
+    given = _labels(probe)
     # With more rows than labels every sample has another view, which is a positive.
     if not given or not x or len(next(iter(x.values()))) > len(given[0]):
         return False
@@ -68,8 +73,7 @@ def without_positive(probe: Probe) -> bool:
 
 def _class_sizes(probe: Probe) -> Any:
     """The numbers of samples of the classes; none without labels."""
-    labels = [p.name for p in probe.loss.parameters if isinstance(p, Labels) and p.classes is None]
-    given = [np.asarray(probe.inputs[name]) for name in labels if probe.inputs.get(name) is not None]
+    given = _labels(probe)
     return np.unique(given[0], return_counts=True)[1] if given else np.zeros(0, dtype=int)
 
 

@@ -130,8 +130,10 @@ class GradientFit:
             found = [graph.gradients(factors)]
             if graph.tied:
                 before = TO_THE_FIRST.set(True)
-                found.append(graph.gradients(factors))
-                TO_THE_FIRST.reset(before)
+                try:
+                    found.append(graph.gradients(factors))
+                finally:
+                    TO_THE_FIRST.reset(before)
             known[self.chosen] = tuple(dict(zip(names_of(analysis), one, strict=True)) for one in found)
         return known[self.chosen]
 

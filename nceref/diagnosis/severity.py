@@ -516,6 +516,7 @@ def _at_optimum(calls: FreshCalls) -> tuple[float | None, float | None, bool]:
 
 
 def _at_minimum(calls: FreshCalls, spec: InputSpec) -> tuple[float | None, float | None, bool]:
+    """The same at the minimum that descent from some inputs comes to."""
     path = minimum(calls.like, spec) if calls.like is not None and calls.possible else None
     if path is None:
         return _NO_OPTIMUM

@@ -325,8 +325,9 @@ def _max(x: Variable, axis: Any = None, keepdims: bool = False) -> Any:
     count = np.sum(largest, axis=axis, keepdims=True)
 
     def pull(g: Array) -> Array:
-        first = largest & (np.cumsum(largest, axis=axis).reshape(x.shape) == 1)
-        share = first if TO_THE_FIRST.get() else largest / count
+        share = largest / count
+        if TO_THE_FIRST.get():
+            share = largest & (np.cumsum(largest, axis=axis).reshape(x.shape) == 1)
         return (g if keepdims or axis is None else np.expand_dims(g, axis)) * share
 
     found = Variable(np.max(x.value, axis=axis, keepdims=keepdims), [(x, pull)])

@@ -72,6 +72,7 @@ class FormulaSearch:
                 return
 
     def _fitting(self, like: Template, calls: Sequence[TargetCall], most: float) -> Iterator[Composition]:
+        """Formulas that predict these calls."""
         for how in (one_change, several_changes):
             for choice in islice(how(calls, most), _CHOICES):
                 unit = FORMATS[like.dtype].storage.u
